@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Private entry points of the simulated driver, for the simulator's own
+ * libraries (runtime, NVML, CUPTI, shim) and its tests. Looked up with dlsym on
+ * libcuda.so.1; programs under test never see them and nothing outside
+ * tests/simgpu may use them.
+ */
+#ifndef SIMGPU_PRIVATE_H
+#define SIMGPU_PRIVATE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Block bounds as the framework's allocator knows them: size_bytes > 0 reports
+ * a live block at addr, size_bytes < 0 its end. Called by the PyTorch shim
+ * under the allocator's lock; takes only the simulator's lock.
+ */
+void simgpu_block(int device, uint64_t addr, int64_t size_bytes);
+
+struct simgpu_device_info {
+	char name[96];
+	unsigned char uuid[16];
+	uint64_t total_bytes;     /* physical memory of the device */
+	uint64_t used_bytes;      /* chunks in use and the contexts */
+	uint64_t context_bytes;   /* of that: contexts */
+	uint64_t virtual_ns;      /* the host's virtual clock */
+	uint64_t busy_compute_ns; /* engine busy time so far */
+	int sm_major, sm_minor;
+	int pci_domain, pci_bus, pci_device;
+};
+
+/* Number of devices, without cuInit. */
+int simgpu_device_count(void);
+/* 0, or -ENODEV. Needs no context and no cuInit. */
+int simgpu_device_get_info(int device, struct simgpu_device_info *ret_info);
+
+/*
+ * One finished device operation, in order of completion. Strings live as long
+ * as the process. The sink is called with the simulator's lock held and must
+ * only store the record.
+ */
+struct simgpu_activity {
+	uint32_t kind; /* enum sg_op_kind of sg.h */
+	int device;
+	uint64_t stream_id, correlation;
+	uint64_t start_ns, end_ns; /* virtual time */
+	uint64_t bytes;
+	const char *name; /* mangled kernel name, or NULL */
+	uint32_t grid[3], block[3];
+};
+typedef void (*simgpu_activity_sink)(
+	const struct simgpu_activity *record, void *user);
+/* Installs the sink (NULL removes it). */
+void simgpu_set_activity_sink(simgpu_activity_sink sink, void *user);
+/* The correlation id the calling thread's next operation will get. */
+uint64_t simgpu_next_correlation(void);
+/* Finishes all device work in virtual time without moving the host's clock. */
+void simgpu_flush(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
