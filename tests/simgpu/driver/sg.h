@@ -60,15 +60,15 @@ enum sg_dtype {
 
 /* Read from models/NAME.json (schemas/device-model.schema.json). */
 struct sg_model {
-	char name[64];         /* a100-80g-pcie4 */
-	char device_name[96];  /* NVIDIA A100-SXM4-80GB */
+	char name[64];        /* a100-80g-pcie4 */
+	char device_name[96]; /* NVIDIA A100-SXM4-80GB */
 	int sm_major, sm_minor;
 	int sm_count, clock_khz, memory_clock_khz, bus_width_bits;
 	int l2_bytes, shared_per_sm_bytes, shared_per_block_optin_bytes;
 	int regs_per_sm, threads_per_sm, blocks_per_sm;
 	uint64_t memory_bytes, context_bytes;
-	double flops[SG_DTYPE_COUNT];  /* dense peak per second */
-	double gemm_efficiency;        /* share of the peak a GEMM sustains */
+	double flops[SG_DTYPE_COUNT]; /* dense peak per second */
+	double gemm_efficiency;       /* share of the peak a GEMM sustains */
 	double flash_forward_efficiency, flash_backward_efficiency;
 	double memory_bytes_per_s, memory_efficiency;
 	double h2d_bytes_per_s, d2h_bytes_per_s;           /* one way alone */
@@ -136,7 +136,7 @@ struct sg_device {
 	uint64_t busy_ns[SG_ENGINE_COUNT];
 	struct sg_counters count;
 	/* memory */
-	uint64_t physical_bytes, physical_peak_bytes; /* with contexts */
+	uint64_t physical_bytes, physical_peak_bytes;   /* with contexts */
 	uint64_t allocated_bytes, allocated_peak_bytes; /* driver allocations */
 };
 extern struct sg_device *sg_devices;
@@ -186,13 +186,13 @@ CUresult sg_enter(struct sg_guard *guard, struct sg_api *api);
 void sg_leave(struct sg_guard *guard);
 /* First statement of every exported function:
  *	SG_API(cuMemAlloc_v2, SG_COST_API, SG_NEED_INIT | SG_NEED_CTX); */
-#define SG_API(fn, cost_, flags_)                                            \
-	static struct sg_api sg_api_ = {#fn, cost_, flags_, 0, 0};           \
-	struct sg_guard sg_guard_ __attribute__((cleanup(sg_leave))) = {0};  \
-	{                                                                    \
-		CUresult sg_r_ = sg_enter(&sg_guard_, &sg_api_);             \
-		if (sg_r_ != CUDA_SUCCESS)                                   \
-			return sg_r_;                                        \
+#define SG_API(fn, cost_, flags_)                                              \
+	static struct sg_api sg_api_ = {#fn, cost_, flags_, 0, 0};             \
+	struct sg_guard sg_guard_ __attribute__((cleanup(sg_leave))) = {0};    \
+	{                                                                      \
+		CUresult sg_r_ = sg_enter(&sg_guard_, &sg_api_);               \
+		if (sg_r_ != CUDA_SUCCESS)                                     \
+			return sg_r_;                                          \
 	}
 void sg_lock(void);
 void sg_unlock(void);
@@ -202,12 +202,11 @@ CUresult sg_not_supported(const char *what);
 void sg_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* A defect of the program: counted in memory_errors, kept for the report
  * (first 100 with their text). */
-void sg_memory_error(
-	struct sg_device *dev, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void sg_memory_error(struct sg_device *dev, const char *fmt, ...)
+        __attribute__((format(printf, 2, 3)));
 /* The same, and the device's error from now on (700 and the like). */
 void sg_sticky_error(struct sg_device *dev, CUresult error, const char *fmt,
-	...) __attribute__((format(printf, 3, 4)));
+        ...) __attribute__((format(printf, 3, 4)));
 
 /* ------------------------------------------------- virtual time and streams */
 
@@ -266,8 +265,8 @@ struct sg_stream {
 	struct sg_ctx *ctx;
 	bool legacy, per_thread, non_blocking;
 	int priority;
-	struct sg_op *last;    /* tail; ref held */
-	struct sg_op **waits;  /* event waits the next op depends on; refs */
+	struct sg_op *last;   /* tail; ref held */
+	struct sg_op **waits; /* event waits the next op depends on; refs */
 	unsigned n_waits, cap_waits;
 	struct sg_capture *capture; /* non-NULL while capturing */
 	struct sg_stream *next;
@@ -291,13 +290,13 @@ void sg_host_advance_to(uint64_t when); /* host waited until then */
  * stream (per_thread false), CU_STREAM_PER_THREAD or NULL with per_thread true
  * -> the thread's own stream. CUDA_ERROR_INVALID_HANDLE for a dead one. */
 CUresult sg_stream_resolve(
-	CUstream stream, bool per_thread, struct sg_stream **ret_stream);
+        CUstream stream, bool per_thread, struct sg_stream **ret_stream);
 
 /* A new op, refs 1, not yet enqueued. Never NULL (aborts without memory: this
  * is a test tool). */
 struct sg_op *sg_op_new(enum sg_op_kind kind, struct sg_stream *stream);
 void sg_op_add_access(struct sg_op *op, uint64_t va, uint64_t bytes, bool read,
-	bool write, bool certain);
+        bool write, bool certain);
 void sg_op_ref(struct sg_op *op);
 void sg_op_unref(struct sg_op *op);
 /* Puts op at the tail of its stream (which must not be capturing), checks that
@@ -311,13 +310,15 @@ void sg_op_wait(struct sg_op *op);
 bool sg_op_done(struct sg_op *op); /* as of sg_host_now() */
 void sg_stream_wait(struct sg_stream *stream);
 void sg_device_wait(struct sg_device *dev);
-/* Is any unfinished op touching [va, va+bytes)? Names it; for unmap and free. */
+/* Is any unfinished op touching [va, va+bytes)? Names it; for unmap and free.
+ */
 const struct sg_op *sg_range_busy(
-	struct sg_device *dev, uint64_t va, uint64_t bytes);
+        struct sg_device *dev, uint64_t va, uint64_t bytes);
 /* Called by memory functions that synchronise the whole device implicitly. */
 #define sg_implicit_sync sg_device_wait
 
-/* ------------------------------------------------------------ capture, graph */
+/* ------------------------------------------------------------ capture, graph
+ */
 
 /*
  * While stream->capture is set, callers do not make an op: they describe the
@@ -351,7 +352,7 @@ struct sg_node_work {
 };
 /* Appends work to the stream's capture; takes over work's pointers. */
 CUresult sg_capture_add(
-	struct sg_stream *stream, const struct sg_node_work *work);
+        struct sg_stream *stream, const struct sg_node_work *work);
 /* Marks the capture invalid; returns the error the call must give. */
 CUresult sg_capture_break(struct sg_stream *stream, CUresult error);
 /* Is the calling thread forbidden unsafe calls (a global or thread-local
@@ -388,16 +389,16 @@ void sg_physical_give(struct sg_device *dev, uint64_t bytes);
 
 /* Issues a copy described in general form onto a stream (also from graphs).
  * sync: the host waits as the synchronous functions do. */
-CUresult sg_copy_issue(const CUDA_MEMCPY3D *copy, struct sg_stream *stream,
-	bool sync);
+CUresult sg_copy_issue(
+        const CUDA_MEMCPY3D *copy, struct sg_stream *stream, bool sync);
 CUresult sg_memset_issue(const CUDA_MEMSET_NODE_PARAMS *set,
-	struct sg_stream *stream, bool sync);
+        struct sg_stream *stream, bool sync);
 
 /* Content of device memory (content.c); effects apply in order of arrival.
  * Host reads of device memory give zeros for now. */
 void sg_content_copy(uint64_t dst, uint64_t src, uint64_t bytes);
-void sg_content_fill(uint64_t dst, unsigned value, unsigned element_bytes,
-	uint64_t count);
+void sg_content_fill(
+        uint64_t dst, unsigned value, unsigned element_bytes, uint64_t count);
 void sg_content_launch(const struct sg_launch *launch, struct sg_op *op);
 void sg_content_chunk_gone(struct sg_chunk *chunk);
 
@@ -410,15 +411,15 @@ struct sg_param {
 struct sg_function {
 	struct sg_handle h;
 	struct sg_module *module;
-	const char *name; /* mangled */
+	const char *name;      /* mangled */
 	const char *demangled; /* made on first need, else NULL */
 	struct sg_param *params;
 	unsigned n_params;
 	uint32_t params_bytes;
 	int regs, static_shared_bytes, max_dynamic_shared_bytes, local_bytes;
 	int const_bytes, max_threads, ptx_version, binary_version;
-	int attributes[32];               /* CUfunction_attribute as set */
-	const struct sg_kernel_row *row;  /* NULL: unknown kernel */
+	int attributes[32];              /* CUfunction_attribute as set */
+	const struct sg_kernel_row *row; /* NULL: unknown kernel */
 	bool row_looked_up, named_unknown;
 };
 
@@ -433,10 +434,10 @@ struct sg_launch *sg_launch_dup(const struct sg_launch *launch);
 void sg_launch_free(struct sg_launch *launch);
 /* Finds operands and cost, makes the op and enqueues it. */
 CUresult sg_launch_issue(
-	const struct sg_launch *launch, struct sg_stream *stream);
+        const struct sg_launch *launch, struct sg_stream *stream);
 /* Issues one captured node on a stream. */
 CUresult sg_node_issue(
-	const struct sg_node_work *work, struct sg_stream *stream);
+        const struct sg_node_work *work, struct sg_stream *stream);
 
 /* One row of the kernel table (kernels.def): pattern over the demangled name,
  * operand roles, cost. */

@@ -53,7 +53,7 @@ struct simgpu_activity {
 	uint32_t grid[3], block[3];
 };
 typedef void (*simgpu_activity_sink)(
-	const struct simgpu_activity *record, void *user);
+        const struct simgpu_activity *record, void *user);
 /* Installs the sink (NULL removes it). */
 void simgpu_set_activity_sink(simgpu_activity_sink sink, void *user);
 /* The correlation id the calling thread's next operation will get. */
