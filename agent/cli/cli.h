@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the commands of `tapeswap` share: the dispatch row, exit statuses,
+ * error reports and output files. Single-threaded; nothing here outlives the
+ * command that uses it.
+ */
+#ifndef TS_CLI_H
+#define TS_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+/* Exit statuses of every command but `run` (see UX: 0 / 1 / 2). */
+enum {
+	TS_EXIT_YES = 0,
+	/* A valid "no": the limit does not fit. */
+	TS_EXIT_NO = 1,
+	/* Usage or bad input. */
+	TS_EXIT_BAD = 2,
+};
+
+/* One command. @fn gets its own name as argv[0] and returns an exit status. */
+struct ts_cli_command {
+	const char *name;
+	int (*fn)(int argc, char **argv);
+	const char *help;
+};
+
+int ts_cli_workload(int argc, char **argv);
+int ts_cli_plan(int argc, char **argv);
+int ts_cli_simulate(int argc, char **argv);
+int ts_cli_bound(int argc, char **argv);
+int ts_cli_sweep(int argc, char **argv);
+int ts_cli_tables(int argc, char **argv);
+int ts_cli_schema(int argc, char **argv);
+
+/*
+ * Prints "error: ..." and, where @hint is not NULL, "hint: ..." to stderr.
+ * Returns TS_EXIT_BAD, so that a command can return it.
+ */
+int ts_cli_bad(const char *hint, const char *fmt, ...)
+        __attribute__((format(printf, 2, 3)));
+
+/*
+ * Opens @path for writing beside its final name; ts_cli_commit() renames it
+ * into place or, with @keep false, removes it. "-" is stdout.
+ * Returns NULL with errno set.
+ */
+struct ts_cli_file {
+	FILE *stream;
+	char *path;
+	char *temporary;
+};
+
+int ts_cli_open(struct ts_cli_file *file, const char *path);
+int ts_cli_commit(struct ts_cli_file *file, bool keep);
+
+/* New object with schema, schema_version and tool_version; the caller owns. */
+json_t *ts_cli_json_object(const char *schema);
+
+/* Writes @root to @path ("-": stdout) with sorted keys. 0 or -errno. */
+int ts_cli_write_json(const char *path, const json_t *root);
+
+/*
+ * Reads a size: bytes, or a number with KiB, MiB, GiB; or a share in % of
+ * @whole_bytes where that is not 0. 0 or -EINVAL.
+ */
+int ts_cli_parse_bytes(
+        const char *text, uint64_t whole_bytes, uint64_t *ret_bytes);
+
+#endif

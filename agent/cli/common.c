@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/cli/cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int ts_cli_bad(const char *hint, const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("tapeswap: error: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	if (hint)
+		fprintf(stderr, "tapeswap: hint: %s\n", hint);
+	return TS_EXIT_BAD;
+}
+
+int ts_cli_open(struct ts_cli_file *file, const char *path)
+{
+	memset(file, 0, sizeof(*file));
+	if (!strcmp(path, "-")) {
+		file->stream = stdout;
+		return 0;
+	}
+	file->path = strdup(path);
+	if (!file->path || asprintf(&file->temporary, "%s.tmp.%ld", path,
+	                           (long)getpid()) < 0) {
+		free(file->path);
+		return -ENOMEM;
+	}
+	file->stream = fopen(file->temporary, "w");
+	if (!file->stream) {
+		int err = -errno;
+
+		free(file->path);
+		free(file->temporary);
+		return err;
+	}
+	return 0;
+}
+
+int ts_cli_commit(struct ts_cli_file *file, bool keep)
+{
+	int err = 0;
+
+	if (!file->path) {
+		if (fflush(file->stream) || ferror(file->stream))
+			err = -EIO;
+		return err;
+	}
+	if (ferror(file->stream))
+		err = -EIO;
+	if (fclose(file->stream) && !err)
+		err = -errno;
+	if (!err && keep && rename(file->temporary, file->path))
+		err = -errno;
+	if (err || !keep)
+		unlink(file->temporary);
+	free(file->path);
+	free(file->temporary);
+	return err;
+}
+
+json_t *ts_cli_json_object(const char *schema)
+{
+	return json_pack("{s:s, s:s, s:s}", "schema", schema, "schema_version",
+	        "1.0", "tool_version", TS_VERSION);
+}
+
+int ts_cli_write_json(const char *path, const json_t *root)
+{
+	struct ts_cli_file file;
+	int err = ts_cli_open(&file, path);
+
+	if (err)
+		return err;
+	if (json_dumpf(root, file.stream, JSON_INDENT(1) | JSON_SORT_KEYS) ||
+	        fputc('\n', file.stream) == EOF)
+		err = -EIO;
+	int closed = ts_cli_commit(&file, !err);
+
+	return err ? err : closed;
+}
+
+int ts_cli_parse_bytes(
+        const char *text, uint64_t whole_bytes, uint64_t *ret_bytes)
+{
+	static const struct {
+		const char *suffix;
+		double factor;
+	} units[] = {
+	        {"", 1},
+	        {"KiB", 1024},
+	        {"MiB", 1024.0 * 1024},
+	        {"GiB", 1024.0 * 1024 * 1024},
+	};
+	char *end;
+	double number;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	number = strtod(text, &end);
+	if (!isfinite(number))
+		return -EINVAL;
+	if (!strcmp(end, "%") && whole_bytes) {
+		if (number > 100)
+			return -EINVAL;
+		*ret_bytes = (uint64_t)((double)whole_bytes * number / 100);
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(end, units[i].suffix))
+			continue;
+		number *= units[i].factor;
+		if (number >= 9e18)
+			return -EINVAL;
+		*ret_bytes = (uint64_t)number;
+		return 0;
+	}
+	return -EINVAL;
+}

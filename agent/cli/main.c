@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The command `tapeswap`: one table of commands and the way into them.
+ * Single-threaded.
+ */
+#include "agent/cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct ts_cli_command commands[] = {
+        {"schema", ts_cli_schema, "print a JSON schema: schema NAME"},
+};
+
+static void print_help(FILE *to)
+{
+	fputs("usage: tapeswap COMMAND [ARGUMENTS]\n\ncommands:\n", to);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
+	fputs("\n`tapeswap COMMAND --help` explains one command.\n", to);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return TS_EXIT_BAD;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+		print_help(stdout);
+		return TS_EXIT_YES;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		puts("tapeswap " TS_VERSION);
+		return TS_EXIT_YES;
+	}
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].fn(argc - 1, argv + 1);
+	}
+	return ts_cli_bad("tapeswap --help lists the commands",
+	        "unknown command '%s'", argv[1]);
+}
