@@ -383,6 +383,11 @@ uint64_t sg_first_unmapped(struct sg_device *dev, uint64_t va, uint64_t bytes);
 bool sg_block_at(uint64_t va, uint64_t *ret_va, uint64_t *ret_bytes);
 /* Is host memory page-locked (allocated or registered)? */
 bool sg_host_is_pinned(const void *p, size_t bytes);
+/* Memory of a module's variables (memory half): mapped and accessible, packed
+ * into chunks shared by all modules of the device; physical memory, but no
+ * driver allocation (allocated_bytes does not count it). -ENOMEM. */
+int sg_static_alloc(struct sg_device *dev, uint64_t bytes, uint64_t *ret_va);
+void sg_static_free(struct sg_device *dev, uint64_t va);
 /* Physical memory: -ENOMEM when the device is full. */
 int sg_physical_take(struct sg_device *dev, uint64_t bytes);
 void sg_physical_give(struct sg_device *dev, uint64_t bytes);
@@ -430,6 +435,16 @@ struct sg_launch {
 	bool cooperative, programmatic;
 	uint8_t *params; /* params_bytes of fn */
 };
+/* A function argument: a CUfunction, or a CUkernel given for one, which means
+ * its function in the current context. INVALID_HANDLE for anything else. */
+CUresult sg_function_resolve(CUfunction handle, struct sg_function **ret_fn);
+/* Checks dimensions, shared memory and parameters as the launch functions do
+ * and makes a launch with a copy of the parameters; also for graph nodes. */
+CUresult sg_launch_new(struct sg_function *fn, const uint32_t grid[3],
+        const uint32_t block[3], uint32_t shared_bytes, void **params,
+        void **extra, struct sg_launch **ret_launch);
+/* Unloads every module of a context that is being destroyed. */
+void sg_code_ctx_gone(struct sg_ctx *ctx);
 struct sg_launch *sg_launch_dup(const struct sg_launch *launch);
 void sg_launch_free(struct sg_launch *launch);
 /* Finds operands and cost, makes the op and enqueues it. */
