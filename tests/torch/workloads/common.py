@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the workload scripts share: one JSON line a step on stdout."""
+
+import json
+
+import torch
+
+
+def report(step, loss, **more):
+    """Print a step's loss (a tensor or a number) and PyTorch's memory peaks."""
+    if torch.is_tensor(loss):
+        loss = loss.item()
+    line = {
+        "step": step,
+        "loss": loss,
+        "max_memory_allocated": torch.cuda.max_memory_allocated(),
+        "max_memory_reserved": torch.cuda.max_memory_reserved(),
+    }
+    line.update(more)
+    print(json.dumps(line), flush=True)
+
+
+def tokens(vocabulary, batch, length, generator):
+    """Random token ids on the device, drawn on the CPU."""
+    ids = torch.randint(vocabulary, (batch, length), generator=generator)
+    return ids.cuda()
