@@ -29,6 +29,7 @@ struct ts_cli_command {
 	const char *help;
 };
 
+int ts_cli_run(int argc, char **argv);
 int ts_cli_workload(int argc, char **argv);
 int ts_cli_plan(int argc, char **argv);
 int ts_cli_simulate(int argc, char **argv);

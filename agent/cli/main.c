@@ -9,6 +9,7 @@
 #include <string.h>
 
 static const struct ts_cli_command commands[] = {
+        {"run", ts_cli_run, "run a program inside a device-memory limit"},
         {"schema", ts_cli_schema, "print a JSON schema: schema NAME"},
 };
 
