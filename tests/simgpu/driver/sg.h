@@ -79,7 +79,8 @@ struct sg_model {
 	uint64_t vmm_create_ns, vmm_map_ns, vmm_access_ns, vmm_unmap_ns;
 	uint64_t vmm_release_ns, vmm_reserve_ns;
 	uint64_t malloc_ns, free_ns, host_alloc_ns_per_gib;
-	bool unmap_sync; /* unmapping waits for the device to be idle */
+	bool unmap_sync;  /* unmapping waits for the device to be idle */
+	bool peer_access; /* devices of this model reach each other's memory */
 };
 
 /* ------------------------------------------------------ objects and handles */
@@ -379,6 +380,11 @@ struct sg_where {
 bool sg_where(uint64_t va, struct sg_where *ret_where);
 /* First byte of [va, va+bytes) that is not mapped with access for dev, or 0. */
 uint64_t sg_first_unmapped(struct sg_device *dev, uint64_t va, uint64_t bytes);
+/* Part of sg_op_enqueue: may op touch all that it says it touches? If not:
+ * sticky error 700, naming the op, the address and what stands there. */
+CUresult sg_op_check(const struct sg_op *op);
+/* A context is being destroyed (its work is done): frees its allocations. */
+void sg_memory_ctx_gone(struct sg_ctx *ctx);
 /* The live block (framework's, else the allocation) that holds va. */
 bool sg_block_at(uint64_t va, uint64_t *ret_va, uint64_t *ret_bytes);
 /* Is host memory page-locked (allocated or registered)? */
