@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Every test there is; scripts/test calls it after scripts/setup.
+
+Run with the Python of build/venv, from the top folder.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/torch")]
+
+import runner  # noqa: E402
+from runner import Case, Count, Failure  # noqa: E402
+import cases as torch_cases  # noqa: E402
+
+CHECK_LINE = re.compile(
+    r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", re.M
+)
+UNITTEST_LINE = re.compile(r"^Ran (\d+) tests? in", re.M)
+UNITTEST_BAD = re.compile(r"\b(?:failures|errors)=(\d+)")
+
+# Meson suites whose programs start others that are not built with the
+# sanitizer, into which a sanitized library cannot be preloaded.
+NOT_SANITIZED = ("process",)
+
+SANITIZERS = {
+    "asan": (
+        "address,undefined",
+        {
+            "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0"
+            ":strict_string_checks=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        },
+    ),
+    "tsan": ("thread", {"TSAN_OPTIONS": "halt_on_error=1"}),
+}
+
+
+def command(arguments, **environment):
+    """Run a command that must succeed; its output is the failure's text."""
+    done = subprocess.run(
+        [str(a) for a in arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    if done.returncode:
+        raise Failure(done.stdout or f"exit status {done.returncode}")
+    return done.stdout
+
+
+def count_output(output, ok):
+    """How many single tests a test program's output speaks of."""
+    checks = CHECK_LINE.findall(output)
+    if checks:
+        total = sum(int(c[0]) for c in checks)
+        bad = sum(int(c[1]) + int(c[2]) for c in checks)
+    elif match := UNITTEST_LINE.search(output):
+        total = int(match.group(1))
+        bad = sum(int(n) for n in UNITTEST_BAD.findall(output))
+    else:
+        total, bad = 1, 0
+    if not ok:
+        bad = max(bad, 1)
+        total = max(total, bad)
+    return Count(passed=total - bad, failed=bad)
+
+
+def meson_tests(folder, environment, *options):
+    """Run all Meson tests of a build folder; single tests are counted."""
+    log = ROOT / folder / "meson-logs/testlog.json"
+    log.unlink(missing_ok=True)
+    subprocess.run(
+        ["meson", "test", "-C", folder, "--no-rebuild", *options],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    if not log.exists():
+        raise Failure(f"meson test in {folder} left no log")
+    total = Count()
+    for line in log.read_text(encoding="utf-8").splitlines():
+        test = json.loads(line)
+        if test["result"] == "SKIP":
+            total.skipped += 1
+            continue
+        output = test.get("stdout", "") + test.get("stderr", "")
+        ok = test["result"] in ("OK", "EXPECTEDFAIL")
+        count = count_output(output, ok)
+        if not ok:
+            count.text = f"{test['name']}: {test['result']}\n{output}\n"
+        total.add(count)
+    if not total.passed and not total.failed:
+        raise Failure(f"meson test in {folder} ran nothing")
+    return total
+
+
+def sanitizer_tests(name):
+    """Build the C parts with a sanitizer and run the C tests under it."""
+    options, environment = SANITIZERS[name]
+    folder = f"build-{name}"
+    arguments = [f"-Db_sanitize={options}", "-Db_lundef=false"]
+    headers = ROOT / "build/setup-options"
+    arguments += [
+        option
+        for option in headers.read_text(encoding="utf-8").split()
+        if option.startswith("-Dheaders=")
+    ]
+    if not (ROOT / folder / "build.ninja").exists():
+        command(["meson", "setup", folder, *arguments])
+    command(["ninja", "-C", folder])
+    environment = {**environment, "CK_FORK": "no"}
+    return meson_tests(
+        folder,
+        environment,
+        "--timeout-multiplier=10",
+        *(f"--no-suite={suite}" for suite in NOT_SANITIZED),
+    )
+
+
+def python_script(*arguments):
+    return lambda: count_output(command([sys.executable, *arguments]), True)
+
+
+def tracked(*patterns):
+    return command(["git", "ls-files", "--", *patterns]).split()
+
+
+def all_cases():
+    cases = [
+        Case("checks/format", lambda: command(["scripts/format", "--check"])),
+        Case("checks/lint", lambda: command(["scripts/lint"])),
+        Case(
+            "checks/sizes",
+            lambda: command(
+                [
+                    sys.executable,
+                    "scripts/check_sizes.py",
+                    *tracked("*.c", "*.h"),
+                ]
+            ),
+        ),
+        Case(
+            "checks/layers",
+            lambda: command([sys.executable, "scripts/check_layers.py", "."]),
+        ),
+        Case(
+            "checks/schemas",
+            lambda: command(
+                [sys.executable, "scripts/check_schemas.py", "schemas"]
+            ),
+        ),
+        Case(
+            "checks/checkers", python_script("tests/checks/test_checkers.py")
+        ),
+        Case("c/plain", lambda: meson_tests("build", {})),
+    ]
+    for name in SANITIZERS:
+        cases.append(Case(f"c/{name}", lambda n=name: sanitizer_tests(n)))
+    return cases + torch_cases.all_cases()
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="scripts/test", description="Set up, build and run every test."
+    )
+    runner.add_options(parser)
+    return runner.main(all_cases(), parser.parse_args())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

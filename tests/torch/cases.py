@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What must hold for PyTorch programs on the simulated GPU, capped or not.
+
+Every workload gets the same cases:
+
+  plain   runs to its end without memory errors; PyTorch's reserved peak is
+          the device's peak of driver allocations; big ones also within 40 s
+          and 4 GiB of host memory
+  again   a second run gives the identical report and output
+  cap60   at 60 % of its peak: within the limit, same output, and the agent's
+          account of ops agrees with the device's
+  roomy   with a limit above the peak nothing is moved
+"""
+
+import math
+
+from harness import (
+    TRAIN_GPT,
+    WORKLOADS,
+    Spec,
+    launch,
+    run,
+    run_once,
+)
+from runner import Case, expect, expect_equal
+
+GIB = 1 << 30
+
+# What the issue asks of a big model on two cores.
+BIG_SECONDS = 40
+BIG_HOST_BYTES = 4 * GIB
+
+
+def losses(outcome):
+    """The losses of a run, in order; of train_gpt.py or of a workload."""
+    steps = outcome.steps()
+    if steps:
+        return [step["loss"] for step in steps]
+    words = [l.split() for l in outcome.out.splitlines() if "loss" in l]
+    return [float(line[line.index("loss") + 1]) for line in words]
+
+
+def reserved_peak(outcome):
+    steps = outcome.steps()
+    if steps:
+        return steps[-1]["max_memory_reserved"]
+    return int(outcome.out.rstrip().splitlines()[-1].split()[-2])
+
+
+def share_of_peak(report, share):
+    """A limit: context plus a share of what was used beside it."""
+    context = report["context_bytes"]
+    return context + int((report["physical_peak_bytes"] - context) * share)
+
+
+def plain(spec, steps, big):
+    outcome = run_once(spec)
+    seen = losses(outcome)
+    expect_equal(len(seen), steps, "steps printed")
+    expect(all(map(math.isfinite, seen)), f"losses {seen}")
+    expect_equal(
+        outcome.report["allocated_peak_bytes"],
+        reserved_peak(outcome),
+        "allocated_peak_bytes against torch.cuda.max_memory_reserved",
+    )
+    if big:
+        expect(
+            outcome.seconds <= BIG_SECONDS,
+            f"{outcome.seconds:.1f} s of real time",
+        )
+        expect(
+            outcome.host_bytes <= BIG_HOST_BYTES,
+            f"{outcome.host_bytes / GIB:.2f} GiB of host memory",
+        )
+
+
+def again(spec):
+    first, second = run_once(spec), run(spec)
+    expect_equal(second.out, first.out, "output of the second run")
+    expect_equal(second.report, first.report, "report of the second run")
+
+
+def capped(spec, limit):
+    return Spec(
+        spec.script,
+        spec.arguments,
+        device=spec.device,
+        limit=str(limit),
+        venv=spec.venv,
+        settings=spec.settings,
+        timeout=spec.timeout,
+    )
+
+
+def check_capped(outcome, limit):
+    report = outcome.report
+    expect(
+        report["physical_peak_bytes"] <= limit,
+        f"physical peak {report['physical_peak_bytes']} over {limit}",
+    )
+    expect_equal(outcome.status["limit_bytes"], limit, "limit in the status")
+
+
+def cap60(spec):
+    unlimited = run_once(spec)
+    limit = share_of_peak(unlimited.report, 0.6)
+    outcome = run(capped(spec, limit))
+    check_capped(outcome, limit)
+    expect_equal(losses(outcome), losses(unlimited), "losses under the limit")
+
+
+def roomy(spec):
+    unlimited = run_once(spec)
+    limit = unlimited.report["physical_peak_bytes"] + GIB
+    outcome = run(capped(spec, limit))
+    check_capped(outcome, limit)
+    expect_equal(outcome.out, unlimited.out, "output under the limit")
+
+
+def workload(name, script, *arguments, steps, full=False, big=False, **spec):
+    """The four cases of one workload."""
+    spec = Spec(script, arguments, **spec)
+    prefix = f"torch/{name}/"
+    more = {"full": full, "alone": big}
+    return [
+        Case(prefix + "plain", lambda: plain(spec, steps, big), **more),
+        Case(prefix + "again", lambda: again(spec), **more),
+        Case(prefix + "cap60", lambda: cap60(spec), **more),
+        Case(prefix + "roomy", lambda: roomy(spec), **more),
+    ]
+
+
+def gpt(name, *arguments, steps=4, **more):
+    return workload(
+        f"gpt-{name}",
+        TRAIN_GPT,
+        "--steps",
+        steps,
+        *arguments,
+        steps=steps,
+        **more,
+    )
+
+
+def bad_limit(value):
+    """A limit that is none: one clear line, and the program still runs."""
+    spec = Spec(
+        WORKLOADS / "small.py", ("mlp", "--steps", 1), limit=value
+    )
+    outcome = launch(spec)
+    expect_equal(outcome.code, 0, "exit status")
+    lines = [l for l in outcome.err.splitlines() if "tapeswap" in l]
+    expect_equal(len(lines), 1, f"lines about it in\n{outcome.err}\n")
+    expect(
+        "TAPESWAP_LIMIT" in lines[0] and value in lines[0], lines[0]
+    )
+
+
+def all_cases():
+    language = WORKLOADS / "language_model.py"
+    vision = WORKLOADS / "vision.py"
+    small = WORKLOADS / "small.py"
+    cases = [
+        *gpt("eager"),
+        *gpt("amp", "--amp", "--dropout", 0.1),
+        *gpt("manual", "--attention", "manual", "--dropout", 0.1),
+        *gpt("accumulate", "--accumulate", 2, "--eval-every", 2, steps=4),
+        *gpt("compile", "--compile", steps=3),
+        *gpt("torch-2.11", venv="venv-2.11"),
+        *workload("mlp", small, "mlp", steps=5),
+        *workload("lenet", small, "lenet", steps=5),
+        *workload("lstm", WORKLOADS / "lstm.py", steps=3),
+        *workload("graphs", WORKLOADS / "graphs.py", steps=5),
+        *workload("bert-small", language, "bert-small", steps=3),
+        *workload("gpt2-small", language, "gpt2-small", steps=3),
+        *workload("llama-small", language, "llama-small", steps=3),
+        *workload(
+            "resnet18", vision, "resnet18", "--batch", 4, "--size", 64, steps=3
+        ),
+        *workload("bert-large", language, "bert-large", steps=3, big=True),
+    ]
+    for name in "gpt2-xl", "llama-7b":
+        cases += workload(name, language, name, steps=3, big=True, full=True)
+    for name, batch in ("vgg16", 128), ("resnet50", 64):
+        cases += workload(
+            name, vision, name, "--batch", batch, steps=3, full=True, big=True
+        )
+    for value in "12GB x", "12GB", "much", "-1GiB":
+        cases.append(
+            Case(f"torch/bad-limit/{value}", lambda v=value: bad_limit(v))
+        )
+    return cases
