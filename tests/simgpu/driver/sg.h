@@ -22,6 +22,8 @@
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif
+/* Everything cuda.h declares is exported. */
+#define __CUDA_API_PUSH_VISIBILITY_DEFAULT
 #include <cuda.h>
 
 #include <stdbool.h>
@@ -150,6 +152,8 @@ struct sg_ctx {
 	unsigned flags;
 	bool primary;
 	size_t limits[16];
+	CUfunc_cache cache_config;
+	uint64_t peers; /* ordinals of the devices with peer access, as bits */
 	struct sg_ctx *next;
 };
 /* The calling thread's current context, or NULL. */
@@ -180,6 +184,8 @@ struct sg_api {
 	unsigned flags;
 	int fault_slot; /* 0: not yet looked up (fault.c) */
 	uint64_t calls;
+	bool listed; /* in the list the report reads */
+	struct sg_api *next;
 };
 /* Takes the lock, starts the driver if needed, counts the call, lets
  * SIMGPU_FAIL answer, checks needs and sticky errors, charges the host. */
@@ -188,7 +194,8 @@ void sg_leave(struct sg_guard *guard);
 /* First statement of every exported function:
  *	SG_API(cuMemAlloc_v2, SG_COST_API, SG_NEED_INIT | SG_NEED_CTX); */
 #define SG_API(fn, cost_, flags_)                                              \
-	static struct sg_api sg_api_ = {#fn, cost_, flags_, 0, 0};             \
+	static struct sg_api sg_api_ = {                                       \
+	        .name = #fn, .cost = cost_, .flags = flags_};                  \
 	struct sg_guard sg_guard_ __attribute__((cleanup(sg_leave))) = {0};    \
 	{                                                                      \
 		CUresult sg_r_ = sg_enter(&sg_guard_, &sg_api_);               \

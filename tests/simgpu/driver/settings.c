@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The SIMGPU_* settings: one table, read once when the driver starts, under
+ * the lock. A value that cannot be read is named in one line and the driver
+ * does not start.
+ */
+#include "tests/simgpu/driver/sg.h"
+#include "tests/simgpu/driver/start.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sg_settings sg_settings = {
+        .device = "a100-80g-pcie4",
+        .device_count = 1,
+        .unmap_sync = "model",
+};
+
+extern char **environ;
+
+static int read_text(const char *value, void *target)
+{
+	*(const char **)target = sg_xstrdup(value);
+	return 0;
+}
+
+static int read_count(const char *value, void *target)
+{
+	char *end;
+	unsigned long count = strtoul(value, &end, 10);
+
+	if (end == value || *end || count < 1 || count > 64)
+		return -EINVAL;
+	*(unsigned *)target = (unsigned)count;
+	return 0;
+}
+
+static int read_bool(const char *value, void *target)
+{
+	if (strcmp(value, "0") && strcmp(value, "1"))
+		return -EINVAL;
+	*(bool *)target = *value == '1';
+	return 0;
+}
+
+static int read_unmap_sync(const char *value, void *target)
+{
+	if (strcmp(value, "model") && strcmp(value, "none") &&
+	        strcmp(value, "device"))
+		return -EINVAL;
+	return read_text(value, target);
+}
+
+static const struct setting {
+	const char *name;
+	int (*read)(const char *value, void *target);
+	void *target;
+	const char *accepted;
+} table[] = {
+        {"SIMGPU_DEVICE", read_text, &sg_settings.device,
+                "a model's name or the path of its JSON file"},
+        {"SIMGPU_DEVICES", read_count, &sg_settings.device_count,
+                "a number of devices, 1 to 64"},
+        {"SIMGPU_REPORT", read_text, &sg_settings.report,
+                "a file; %p is the process id"},
+        {"SIMGPU_FAIL", read_text, &sg_settings.fail,
+                "symbol:N[:error], a list separated by commas"},
+        {"SIMGPU_UNMAP_SYNC", read_unmap_sync, &sg_settings.unmap_sync,
+                "model, none or device"},
+        {"SIMGPU_VERBOSE", read_bool, &sg_settings.verbose, "0 or 1"},
+};
+#define TABLE_ROWS (sizeof(table) / sizeof(table[0]))
+
+static void warn_unknown(const char *entry)
+{
+	size_t length = strcspn(entry, "=");
+
+	for (size_t i = 0; i < TABLE_ROWS; i++) {
+		if (strlen(table[i].name) == length &&
+		        !strncmp(table[i].name, entry, length))
+			return;
+	}
+	sg_say("%.*s is not a setting of the simulated GPU", (int)length,
+	        entry);
+}
+
+int sg_settings_read(void)
+{
+	for (char **entry = environ; entry && *entry; entry++) {
+		if (!strncmp(*entry, "SIMGPU_", 7))
+			warn_unknown(*entry);
+	}
+	for (size_t i = 0; i < TABLE_ROWS; i++) {
+		const char *value = getenv(table[i].name);
+		int err;
+
+		if (!value || !*value)
+			continue;
+		err = table[i].read(value, table[i].target);
+		if (err) {
+			sg_say("%s=\"%s\": want %s", table[i].name, value,
+			        table[i].accepted);
+			return err;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Weak definitions of what the parts of the driver call in each other, so that
+ * each links and runs without the others. Dropped as the real ones land.
+ */
+#include "tests/simgpu/driver/engine.h"
+#include "tests/simgpu/driver/sg.h"
+#include "tests/simgpu/driver/start.h"
+#include "tests/simgpu/driver/stream.h"
+
+#include <errno.h>
+
+#define WEAK __attribute__((weak))
+
+WEAK bool sg_is_device_va(uint64_t va)
+{
+	return false;
+}
+WEAK bool sg_where(uint64_t va, struct sg_where *ret_where)
+{
+	return false;
+}
+WEAK uint64_t sg_first_unmapped(
+        struct sg_device *dev, uint64_t va, uint64_t bytes)
+{
+	return 0;
+}
+WEAK CUresult sg_op_check(const struct sg_op *op)
+{
+	return CUDA_SUCCESS;
+}
+WEAK void sg_memory_ctx_gone(struct sg_ctx *ctx)
+{
+}
+WEAK bool sg_block_at(uint64_t va, uint64_t *ret_va, uint64_t *ret_bytes)
+{
+	return false;
+}
+WEAK bool sg_host_is_pinned(const void *p, size_t bytes)
+{
+	return false;
+}
+WEAK int sg_physical_take(struct sg_device *dev, uint64_t bytes)
+{
+	if (bytes > dev->model.memory_bytes - dev->physical_bytes)
+		return -ENOMEM;
+	dev->physical_bytes += bytes;
+	if (dev->physical_peak_bytes < dev->physical_bytes)
+		dev->physical_peak_bytes = dev->physical_bytes;
+	return 0;
+}
+WEAK void sg_physical_give(struct sg_device *dev, uint64_t bytes)
+{
+	dev->physical_bytes -= bytes;
+}
+WEAK CUresult sg_copy_issue(
+        const CUDA_MEMCPY3D *copy, struct sg_stream *stream, bool sync)
+{
+	return sg_not_supported("copy");
+}
+WEAK CUresult sg_memset_issue(
+        const CUDA_MEMSET_NODE_PARAMS *set, struct sg_stream *stream, bool sync)
+{
+	return sg_not_supported("memset");
+}
+WEAK void sg_content_copy(uint64_t dst, uint64_t src, uint64_t bytes)
+{
+}
+WEAK void sg_content_fill(
+        uint64_t dst, unsigned value, unsigned element_bytes, uint64_t count)
+{
+}
+WEAK void sg_content_launch(const struct sg_launch *launch, struct sg_op *op)
+{
+}
+WEAK void sg_content_chunk_gone(struct sg_chunk *chunk)
+{
+}
+WEAK struct sg_launch *sg_launch_dup(const struct sg_launch *launch)
+{
+	return NULL;
+}
+WEAK void sg_launch_free(struct sg_launch *launch)
+{
+}
+WEAK CUresult sg_launch_issue(
+        const struct sg_launch *launch, struct sg_stream *stream)
+{
+	return sg_not_supported("launch");
+}
+WEAK CUresult sg_node_issue(
+        const struct sg_node_work *work, struct sg_stream *stream)
+{
+	return sg_not_supported("graph node");
+}
+WEAK const struct sg_kernel_row *sg_kernel_find(struct sg_function *fn)
+{
+	return NULL;
+}
+WEAK void sg_kernel_describe(const struct sg_launch *launch, struct sg_op *op)
+{
+}
+WEAK void sg_report_write(void)
+{
+}
+WEAK void sg_activity(const struct sg_op *op)
+{
+}
+WEAK uint64_t sg_host_now(void)
+{
+	return 0;
+}
+WEAK void sg_host_advance(uint64_t ns)
+{
+}
+WEAK void sg_host_advance_to(uint64_t when)
+{
+}
+WEAK CUresult sg_stream_resolve(
+        CUstream stream, bool per_thread, struct sg_stream **ret_stream)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+WEAK struct sg_op *sg_op_new(enum sg_op_kind kind, struct sg_stream *stream)
+{
+	return sg_xcalloc(1, sizeof(struct sg_op));
+}
+WEAK void sg_op_add_access(struct sg_op *op, uint64_t va, uint64_t bytes,
+        bool read, bool write, bool certain)
+{
+}
+WEAK void sg_op_ref(struct sg_op *op)
+{
+}
+WEAK void sg_op_unref(struct sg_op *op)
+{
+}
+WEAK CUresult sg_op_enqueue(struct sg_op *op)
+{
+	return CUDA_SUCCESS;
+}
+WEAK void sg_op_wait(struct sg_op *op)
+{
+}
+WEAK bool sg_op_done(struct sg_op *op)
+{
+	return true;
+}
+WEAK void sg_stream_wait(struct sg_stream *stream)
+{
+}
+WEAK void sg_device_wait(struct sg_device *dev)
+{
+}
+WEAK const struct sg_op *sg_range_busy(
+        struct sg_device *dev, uint64_t va, uint64_t bytes)
+{
+	return NULL;
+}
+WEAK CUresult sg_capture_add(
+        struct sg_stream *stream, const struct sg_node_work *work)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+WEAK CUresult sg_capture_break(struct sg_stream *stream, CUresult error)
+{
+	return error;
+}
+WEAK CUresult sg_capture_unsafe(void)
+{
+	return CUDA_SUCCESS;
+}
+WEAK struct sg_engine *sg_engines_create(struct sg_device *dev)
+{
+	return NULL;
+}
+WEAK struct sg_stream *sg_stream_new(
+        struct sg_ctx *ctx, enum sg_stream_kind kind, int priority)
+{
+	return NULL;
+}
+WEAK void sg_streams_destroy(struct sg_ctx *ctx)
+{
+}
