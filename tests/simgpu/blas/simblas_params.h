@@ -50,15 +50,16 @@ enum simblas_family {
 };
 
 /* Flags of struct simblas_gemm. */
-#define SIMBLAS_ROW_A        (1u << 0) /* row-major operand */
-#define SIMBLAS_ROW_B        (1u << 1)
-#define SIMBLAS_ROW_C        (1u << 2)
-#define SIMBLAS_ROW_D        (1u << 3)
-#define SIMBLAS_ALPHA_VECTOR (1u << 4) /* alpha_ptr: one per row of d */
-#define SIMBLAS_BIAS_OUT     (1u << 5) /* bias is written: a gradient */
-#define SIMBLAS_AUX_OUT      (1u << 6) /* aux is written, else read */
-#define SIMBLAS_AUX_BITS     (1u << 7) /* aux: one bit an element */
-#define SIMBLAS_BIAS_COLS    (1u << 8) /* bias: one per column of d */
+#define SIMBLAS_ROW_A (1u << 0) /* row-major operand */
+#define SIMBLAS_ROW_B (1u << 1)
+#define SIMBLAS_ROW_C (1u << 2)
+#define SIMBLAS_ROW_D (1u << 3)
+#define SIMBLAS_ALPHA_VECTOR                                                   \
+	(1u << 4)                   /* alpha_ptr, beta_ptr: one per row of d */
+#define SIMBLAS_BIAS_OUT  (1u << 5) /* bias is written: a gradient */
+#define SIMBLAS_AUX_OUT   (1u << 6) /* aux is written, else read */
+#define SIMBLAS_AUX_BITS  (1u << 7) /* aux: one bit an element */
+#define SIMBLAS_BIAS_COLS (1u << 8) /* bias: one per column of d */
 
 /*
  * d = epilogue(alpha * op(a) * op(b) + beta * c + bias), column-major unless
@@ -263,10 +264,16 @@ static inline uint64_t simblas_matrix_bytes(
 	return ((outer - 1) * (uint64_t)ld + inner) * simblas_type_bytes(type);
 }
 
+/* Whether beta may be other than zero; in device memory it may. */
+static inline bool simblas_beta_nonzero(const struct simblas_gemm *p)
+{
+	return p->beta_ptr || p->beta_re != 0 || p->beta_im != 0;
+}
+
 /* Whether the old content of c matters to the result. */
 static inline bool simblas_gemm_reads_c(const struct simblas_gemm *p)
 {
-	return p->c && (p->beta_ptr || p->beta_re != 0 || p->beta_im != 0);
+	return p->c && simblas_beta_nonzero(p);
 }
 
 /*
@@ -363,11 +370,11 @@ static inline unsigned simblas_gemm_operands(const struct simblas_gemm *p,
 		        p->flags & SIMBLAS_AUX_OUT ? SIMBLAS_WRITE
 		                                   : SIMBLAS_READ,
 		        false);
+	if (p->flags & SIMBLAS_ALPHA_VECTOR)
+		scale_bytes *= p->m;
 	if (p->alpha_ptr)
-		SIMBLAS_ADD(p->alpha_ptr,
-		        scale_bytes *
-		                (p->flags & SIMBLAS_ALPHA_VECTOR ? p->m : 1),
-		        0, 0, 1, SIMBLAS_READ, false);
+		SIMBLAS_ADD(p->alpha_ptr, scale_bytes, 0, 0, 1, SIMBLAS_READ,
+		        false);
 	if (p->beta_ptr)
 		SIMBLAS_ADD(
 		        p->beta_ptr, scale_bytes, 0, 0, 1, SIMBLAS_READ, false);
