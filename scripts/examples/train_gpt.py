@@ -157,6 +157,26 @@ def memory(device):
     )
 
 
+class StepTimer:
+    """Time of a step on the device; nothing on the CPU."""
+
+    def __init__(self, device):
+        self.events = None
+        if device.type == "cuda":
+            self.events = [
+                torch.cuda.Event(enable_timing=True) for _ in range(2)
+            ]
+            self.events[0].record()
+
+    def __str__(self):
+        if not self.events:
+            return ""
+        start, end = self.events
+        end.record()
+        end.synchronize()
+        return f"  time {start.elapsed_time(end):.3f} ms"
+
+
 def main():
     args = parse()
     torch.manual_seed(args.seed)
@@ -174,6 +194,7 @@ def main():
         autocast = contextlib.nullcontext()
 
     for step in range(1, args.steps + 1):
+        timer = StepTimer(device)
         total = 0.0
         for _ in range(args.accumulate):
             ids, targets = train.batch(device)
@@ -184,7 +205,10 @@ def main():
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        print(f"step {step:4d}  loss {total:.6f}{memory(device)}", flush=True)
+        print(
+            f"step {step:4d}  loss {total:.6f}{timer}{memory(device)}",
+            flush=True,
+        )
 
         if args.eval_every and step % args.eval_every == 0:
             model.eval()

@@ -59,7 +59,14 @@ MODELS = {
     ),
     "gpt2-small": (
         GPT2LMHeadModel,
-        GPT2Config(vocab_size=4096, n_embd=256, n_layer=2, n_head=4),
+        GPT2Config(
+            vocab_size=4096,
+            n_embd=256,
+            n_layer=2,
+            n_head=4,
+            bos_token_id=0,
+            eos_token_id=0,
+        ),
         torch.float32,
         4,
         256,

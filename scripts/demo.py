@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Trains a GPT on the simulated GPU twice, the second time inside a limit.
+
+scripts/demo sets up and calls this.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+FOLDER = pathlib.Path("build/demo")
+TRAIN = (
+    "build/venv/bin/python",
+    "scripts/examples/train_gpt.py",
+    *"--layers 6 --width 512 --heads 8 --sequence 512 --batch 16".split(),
+    *"--steps 6 --amp".split(),
+)
+STEP_TIME = re.compile(r"^step .* time ([0-9.]+) ms", re.M)
+PEAK = re.compile(r"^peak allocated (\d+) bytes, reserved (\d+) bytes", re.M)
+
+
+def train(name, environment):
+    """Run the example; returns what it printed and the device's report."""
+    report = FOLDER / f"{name}-report.json"
+    environment = {"SIMGPU_REPORT": str(report), **environment}
+    words = [f"{k}={v}" for k, v in environment.items()]
+    print(f"\n$ {shlex.join(words)} \\\n    {shlex.join(TRAIN)}", flush=True)
+    process = subprocess.Popen(
+        TRAIN,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    lines = []
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        lines.append(line)
+    if process.wait():
+        sys.exit(f"demo: error: training ended with {process.returncode}")
+    return "".join(lines), json.loads(report.read_text(encoding="utf-8"))
+
+
+def size(count):
+    return f"{count / (1 << 30):.2f} GiB"
+
+
+def column(output, report, limit=None, moved=None):
+    # The first steps still settle; what is left is the step as it goes on.
+    times = [float(t) for t in STEP_TIME.findall(output)]
+    return [
+        size(limit) if limit else "none",
+        size(int(PEAK.search(output).group(1))),
+        size(report["physical_peak_bytes"]),
+        size(moved["out"]) if moved else "0",
+        size(moved["in"]) if moved else "0",
+        f"{statistics.median(times[len(times) // 2:]):.2f} ms",
+        str(report["memory_errors"]),
+    ]
+
+
+ROWS = [
+    "limit",
+    "peak by PyTorch (allocated)",
+    "physical peak by the device",
+    "moved out, whole run",
+    "moved in, whole run",
+    "virtual time of a step",
+    "memory errors",
+]
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="scripts/demo", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument(
+        "--share", type=float, default=60, help="limit in %% of the peak"
+    )
+    parser.add_argument("--sim", default="a100-80g-pcie4", metavar="MODEL")
+    args = parser.parse_args()
+    os.chdir(ROOT)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    device = {"LD_LIBRARY_PATH": "build/simgpu", "SIMGPU_DEVICE": args.sim}
+
+    free_output, free = train("unlimited", device)
+    limit = int(free["physical_peak_bytes"] * args.share / 100)
+    status = FOLDER / "status.json"
+    plan = FOLDER / "plan.json"
+    output, report = train(
+        "limited",
+        {
+            **device,
+            "LD_PRELOAD": str(ROOT / "build/libtapeswap.so"),
+            "TAPESWAP_LIMIT": str(limit),
+            "TAPESWAP_PLAN": str(plan),
+            "TAPESWAP_STATUS": str(status),
+        },
+    )
+    seen = json.loads(status.read_text(encoding="utf-8"))
+    moved = {"out": seen["bytes_out"], "in": seen["bytes_in"]}
+
+    left = column(free_output, free)
+    right = column(output, report, limit, moved)
+    print(f"\n{'':30}{'unlimited':>14}{f'at {args.share:g} %':>14}")
+    for name, one, other in zip(ROWS, left, right):
+        print(f"{name:30}{one:>14}{other:>14}")
+    print(f"\nops and blocks of the last step, and what was moved: {plan}")
+    if report["physical_peak_bytes"] > limit:
+        sys.exit("demo: error: the limit was not kept")
+
+
+if __name__ == "__main__":
+    main()
