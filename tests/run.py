@@ -178,7 +178,11 @@ def main():
         prog="scripts/test", description="Set up, build and run every test."
     )
     runner.add_options(parser)
-    return runner.main(all_cases(), parser.parse_args())
+    arguments = parser.parse_args()
+    status = runner.main(all_cases(), arguments)
+    if arguments.full and not arguments.only and not arguments.list:
+        torch_cases.write_results()
+    return status
 
 
 if __name__ == "__main__":

@@ -12,9 +12,11 @@ Every workload gets the same cases:
   roomy   with a limit above the peak nothing is moved
 """
 
+import json
 import math
 
 from harness import (
+    ROOT,
     TRAIN_GPT,
     WORKLOADS,
     Spec,
@@ -29,6 +31,45 @@ GIB = 1 << 30
 # What the issue asks of a big model on two cores.
 BIG_SECONDS = 40
 BIG_HOST_BYTES = 4 * GIB
+
+
+# Figures of what ran, by workload and case, for tests/results.
+results = {}
+
+
+def record(name, case, outcome, **more):
+    report = outcome.report
+    results.setdefault(name, {})[case] = {
+        "real_s": round(outcome.seconds, 1),
+        "host_bytes": outcome.host_bytes,
+        **{key: report[key] for key in RECORDED},
+        **more,
+    }
+
+
+RECORDED = (
+    "device",
+    "virtual_ns",
+    "physical_peak_bytes",
+    "context_bytes",
+    "allocated_peak_bytes",
+    "launches",
+    "copies",
+    "bytes_h2d",
+    "bytes_d2h",
+    "vmm_calls",
+    "memory_errors",
+    "unknown_kernels",
+)
+
+
+def write_results():
+    """What a whole run of the matrix leaves in tests/results."""
+    path = ROOT / "tests/results/workloads.json"
+    path.parent.mkdir(exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(results, file, indent=1, sort_keys=True)
+        file.write("\n")
 
 
 def losses(outcome):
@@ -53,8 +94,9 @@ def share_of_peak(report, share):
     return context + int((report["physical_peak_bytes"] - context) * share)
 
 
-def plain(spec, steps, big):
+def plain(name, spec, steps, big):
     outcome = run_once(spec)
+    record(name, "plain", outcome)
     seen = losses(outcome)
     expect_equal(len(seen), steps, "steps printed")
     expect(all(map(math.isfinite, seen)), f"losses {seen}")
@@ -101,18 +143,20 @@ def check_capped(outcome, limit):
     expect_equal(outcome.status["limit_bytes"], limit, "limit in the status")
 
 
-def cap60(spec):
+def cap60(name, spec):
     unlimited = run_once(spec)
     limit = share_of_peak(unlimited.report, 0.6)
     outcome = run(capped(spec, limit))
+    record(name, "cap60", outcome, limit_bytes=limit)
     check_capped(outcome, limit)
     expect_equal(losses(outcome), losses(unlimited), "losses under the limit")
 
 
-def roomy(spec):
+def roomy(name, spec):
     unlimited = run_once(spec)
     limit = unlimited.report["physical_peak_bytes"] + GIB
     outcome = run(capped(spec, limit))
+    record(name, "roomy", outcome, limit_bytes=limit)
     check_capped(outcome, limit)
     expect_equal(outcome.out, unlimited.out, "output under the limit")
 
@@ -123,10 +167,10 @@ def workload(name, script, *arguments, steps, full=False, big=False, **spec):
     prefix = f"torch/{name}/"
     more = {"full": full, "alone": big}
     return [
-        Case(prefix + "plain", lambda: plain(spec, steps, big), **more),
+        Case(prefix + "plain", lambda: plain(name, spec, steps, big), **more),
         Case(prefix + "again", lambda: again(spec), **more),
-        Case(prefix + "cap60", lambda: cap60(spec), **more),
-        Case(prefix + "roomy", lambda: roomy(spec), **more),
+        Case(prefix + "cap60", lambda: cap60(name, spec), **more),
+        Case(prefix + "roomy", lambda: roomy(name, spec), **more),
     ]
 
 
