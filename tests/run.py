@@ -166,6 +166,7 @@ def all_cases():
         Case(
             "checks/checkers", python_script("tests/checks/test_checkers.py")
         ),
+        Case("checks/runner", python_script("tests/checks/test_runner.py")),
         Case("c/plain", lambda: meson_tests("build", {})),
     ]
     for name in SANITIZERS:
