@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libcupti.so.13 of the simulated GPU: subscription and activity collection
+ * as far as profilers need them to start, run and stop. There is one
+ * subscriber at a time; SIMGPU_CUPTI=taken acts as if another tool were it.
+ * No activity records are produced and no callbacks made yet: a profiler sees
+ * an empty trace. Callable from any thread; cupti_lock guards the state.
+ */
+#include <cupti.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct CUpti_Subscriber_st {
+	CUpti_CallbackFunc callback;
+	void *user;
+};
+
+enum { CORRELATION_DEPTH_MAX = 256 };
+struct correlation_stack {
+	uint64_t ids[CORRELATION_DEPTH_MAX];
+	unsigned depth;
+};
+
+static pthread_mutex_t cupti_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Guarded by cupti_lock. */
+static CUpti_SubscriberHandle subscriber;
+static bool enabled[CUPTI_ACTIVITY_KIND_COUNT];
+static CUpti_BuffersCallbackRequestFunc buffer_request;
+static CUpti_BuffersCallbackCompleteFunc buffer_complete;
+
+static CUptiResult missing(const char *name, bool *said)
+{
+	if (!__atomic_exchange_n(said, true, __ATOMIC_RELAXED))
+		fprintf(stderr, "simgpu: %s is not supported\n", name);
+	return CUPTI_ERROR_NOT_SUPPORTED;
+}
+
+CUptiResult CUPTIAPI cuptiGetVersion(uint32_t *version)
+{
+	if (!version)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	*version = CUPTI_API_VERSION;
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const char **str)
+{
+	if (!str)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	switch (result) {
+	case CUPTI_SUCCESS:
+		*str = "CUPTI_SUCCESS";
+		break;
+	case CUPTI_ERROR_INVALID_PARAMETER:
+		*str = "CUPTI_ERROR_INVALID_PARAMETER";
+		break;
+	case CUPTI_ERROR_INVALID_OPERATION:
+		*str = "CUPTI_ERROR_INVALID_OPERATION";
+		break;
+	case CUPTI_ERROR_OUT_OF_MEMORY:
+		*str = "CUPTI_ERROR_OUT_OF_MEMORY";
+		break;
+	case CUPTI_ERROR_NOT_SUPPORTED:
+		*str = "CUPTI_ERROR_NOT_SUPPORTED";
+		break;
+	case CUPTI_ERROR_INVALID_KIND:
+		*str = "CUPTI_ERROR_INVALID_KIND";
+		break;
+	case CUPTI_ERROR_MAX_LIMIT_REACHED:
+		*str = "CUPTI_ERROR_MAX_LIMIT_REACHED";
+		break;
+	case CUPTI_ERROR_QUEUE_EMPTY:
+		*str = "CUPTI_ERROR_QUEUE_EMPTY";
+		break;
+	case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+		*str = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
+		break;
+	default:
+		*str = "unknown CUPTI result";
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	}
+	return CUPTI_SUCCESS;
+}
+
+/* ------------------------------------------------------------- subscription */
+
+static bool taken_by_another_tool(void)
+{
+	const char *setting = getenv("SIMGPU_CUPTI");
+
+	return setting && !strcmp(setting, "taken");
+}
+
+CUptiResult CUPTIAPI cuptiSubscribe(
+        CUpti_SubscriberHandle *handle, CUpti_CallbackFunc callback, void *user)
+{
+	CUptiResult res = CUPTI_SUCCESS;
+	CUpti_SubscriberHandle mine;
+
+	if (!handle)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	mine = calloc(1, sizeof(*mine));
+	if (!mine)
+		return CUPTI_ERROR_OUT_OF_MEMORY;
+	mine->callback = callback;
+	mine->user = user;
+	pthread_mutex_lock(&cupti_lock);
+	if (subscriber || taken_by_another_tool())
+		res = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+	else
+		subscriber = mine;
+	pthread_mutex_unlock(&cupti_lock);
+	if (res == CUPTI_SUCCESS)
+		*handle = mine;
+	else
+		free(mine);
+	return res;
+}
+
+CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle handle)
+{
+	CUptiResult res = CUPTI_SUCCESS;
+
+	pthread_mutex_lock(&cupti_lock);
+	if (!handle || handle != subscriber)
+		res = CUPTI_ERROR_INVALID_PARAMETER;
+	else
+		subscriber = NULL;
+	pthread_mutex_unlock(&cupti_lock);
+	if (res == CUPTI_SUCCESS)
+		free(handle);
+	return res;
+}
+
+static CUptiResult check_subscriber(CUpti_SubscriberHandle handle)
+{
+	bool ok;
+
+	pthread_mutex_lock(&cupti_lock);
+	ok = handle && handle == subscriber;
+	pthread_mutex_unlock(&cupti_lock);
+	return ok ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+}
+
+/* Accepted: the simulated GPU makes no callbacks. */
+CUptiResult CUPTIAPI cuptiEnableCallback(uint32_t enable,
+        CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain,
+        CUpti_CallbackId cbid)
+{
+	return check_subscriber(handle);
+}
+
+CUptiResult CUPTIAPI cuptiEnableDomain(uint32_t enable,
+        CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain)
+{
+	return check_subscriber(handle);
+}
+
+CUptiResult CUPTIAPI cuptiGetCallbackName(
+        CUpti_CallbackDomain domain, uint32_t cbid, const char **name)
+{
+	static bool said;
+
+	return missing("cuptiGetCallbackName", &said);
+}
+
+CUptiResult CUPTIAPI cuptiFinalize(void)
+{
+	CUpti_SubscriberHandle old;
+
+	pthread_mutex_lock(&cupti_lock);
+	old = subscriber;
+	subscriber = NULL;
+	memset(enabled, 0, sizeof(enabled));
+	buffer_request = NULL;
+	buffer_complete = NULL;
+	pthread_mutex_unlock(&cupti_lock);
+	free(old);
+	return CUPTI_SUCCESS;
+}
+
+/* ------------------------------------------------------------------ activity
+ */
+
+static CUptiResult set_enabled(CUpti_ActivityKind kind, bool on)
+{
+	if ((int)kind <= CUPTI_ACTIVITY_KIND_INVALID ||
+	        kind >= CUPTI_ACTIVITY_KIND_COUNT)
+		return CUPTI_ERROR_INVALID_KIND;
+	pthread_mutex_lock(&cupti_lock);
+	enabled[kind] = on;
+	pthread_mutex_unlock(&cupti_lock);
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind)
+{
+	return set_enabled(kind, true);
+}
+
+CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind)
+{
+	return set_enabled(kind, false);
+}
+
+/* Filters of records: there are none to filter. */
+CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(
+        CUpti_CallbackId cbid, uint8_t enable)
+{
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(
+        CUpti_CallbackId cbid, uint8_t enable)
+{
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiActivityEnableCudaEventDeviceTimestamps(
+        uint8_t enable)
+{
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(
+        CUpti_BuffersCallbackRequestFunc request,
+        CUpti_BuffersCallbackCompleteFunc complete)
+{
+	if (!request || !complete)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	pthread_mutex_lock(&cupti_lock);
+	buffer_request = request;
+	buffer_complete = complete;
+	pthread_mutex_unlock(&cupti_lock);
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(
+        CUpti_TimestampCallbackFunc timestamp)
+{
+	return timestamp ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+}
+
+CUptiResult CUPTIAPI cuptiActivitySetAttribute(
+        CUpti_ActivityAttribute attr, size_t *bytes, void *value)
+{
+	return bytes && value ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+}
+
+/*
+ * Hands one empty buffer through the profiler's callbacks if anything is
+ * collected, so that a profiler that waits for its first buffer gets one.
+ */
+CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
+{
+	CUpti_BuffersCallbackRequestFunc request;
+	CUpti_BuffersCallbackCompleteFunc complete;
+	uint8_t *buffer = NULL;
+	size_t bytes = 0, max_records = 0;
+	bool any = false;
+
+	pthread_mutex_lock(&cupti_lock);
+	for (int i = 0; i < CUPTI_ACTIVITY_KIND_COUNT; i++)
+		any |= enabled[i];
+	request = buffer_request;
+	complete = buffer_complete;
+	pthread_mutex_unlock(&cupti_lock);
+	if (!any || !request)
+		return CUPTI_SUCCESS;
+	/* No lock is held into the profiler's code. */
+	request(&buffer, &bytes, &max_records);
+	if (buffer)
+		complete(NULL, 0, buffer, bytes, 0);
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiActivityGetNextRecord(
+        uint8_t *buffer, size_t valid_bytes, CUpti_Activity **record)
+{
+	if (!buffer || !record)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	return CUPTI_ERROR_MAX_LIMIT_REACHED;
+}
+
+CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(
+        CUcontext ctx, uint32_t stream, size_t *dropped)
+{
+	if (!dropped)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	*dropped = 0;
+	return CUPTI_SUCCESS;
+}
+
+/* -------------------------------------------------------------- correlation */
+
+/* The calling thread's stack of one kind of external id. */
+static struct correlation_stack *stack_of(CUpti_ExternalCorrelationKind kind)
+{
+	static __thread struct correlation_stack
+	        *stacks[CUPTI_EXTERNAL_CORRELATION_KIND_SIZE];
+
+	if ((int)kind <= CUPTI_EXTERNAL_CORRELATION_KIND_INVALID ||
+	        kind >= CUPTI_EXTERNAL_CORRELATION_KIND_SIZE)
+		return NULL;
+	if (!stacks[kind])
+		stacks[kind] = calloc(1, sizeof(*stacks[kind]));
+	return stacks[kind];
+}
+
+CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(
+        CUpti_ExternalCorrelationKind kind, uint64_t id)
+{
+	struct correlation_stack *stack = stack_of(kind);
+
+	if (!stack)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	if (stack->depth == CORRELATION_DEPTH_MAX)
+		return CUPTI_ERROR_MAX_LIMIT_REACHED;
+	stack->ids[stack->depth++] = id;
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(
+        CUpti_ExternalCorrelationKind kind, uint64_t *last_id)
+{
+	struct correlation_stack *stack = stack_of(kind);
+
+	if (!stack)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	if (!stack->depth)
+		return CUPTI_ERROR_QUEUE_EMPTY;
+	stack->depth--;
+	if (last_id)
+		*last_id = stack->ids[stack->depth];
+	return CUPTI_SUCCESS;
+}
