@@ -436,9 +436,11 @@ struct sg_function {
 	uint32_t params_bytes;
 	int regs, static_shared_bytes, max_dynamic_shared_bytes, local_bytes;
 	int const_bytes, max_threads, ptx_version, binary_version;
-	int attributes[32];              /* CUfunction_attribute as set */
+	int attributes[32];              /* as set, else INT32_MIN */
 	const struct sg_kernel_row *row; /* NULL: unknown kernel */
 	bool row_looked_up, named_unknown;
+	bool loaded;    /* cuFuncIsLoaded */
+	unsigned index; /* in the module's code */
 };
 
 /* A launch with its own copy of the parameters. */

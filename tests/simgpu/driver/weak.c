@@ -40,6 +40,14 @@ WEAK bool sg_host_is_pinned(const void *p, size_t bytes)
 {
 	return false;
 }
+WEAK int sg_static_alloc(
+        struct sg_device *dev, uint64_t bytes, uint64_t *ret_va)
+{
+	return -ENOMEM;
+}
+WEAK void sg_static_free(struct sg_device *dev, uint64_t va)
+{
+}
 WEAK int sg_physical_take(struct sg_device *dev, uint64_t bytes)
 {
 	if (bytes > dev->model.memory_bytes - dev->physical_bytes)
@@ -74,30 +82,6 @@ WEAK void sg_content_launch(const struct sg_launch *launch, struct sg_op *op)
 {
 }
 WEAK void sg_content_chunk_gone(struct sg_chunk *chunk)
-{
-}
-WEAK struct sg_launch *sg_launch_dup(const struct sg_launch *launch)
-{
-	return NULL;
-}
-WEAK void sg_launch_free(struct sg_launch *launch)
-{
-}
-WEAK CUresult sg_launch_issue(
-        const struct sg_launch *launch, struct sg_stream *stream)
-{
-	return sg_not_supported("launch");
-}
-WEAK CUresult sg_node_issue(
-        const struct sg_node_work *work, struct sg_stream *stream)
-{
-	return sg_not_supported("graph node");
-}
-WEAK const struct sg_kernel_row *sg_kernel_find(struct sg_function *fn)
-{
-	return NULL;
-}
-WEAK void sg_kernel_describe(const struct sg_launch *launch, struct sg_op *op)
 {
 }
 WEAK void sg_report_write(void)
@@ -180,5 +164,8 @@ WEAK struct sg_stream *sg_stream_new(
 	return NULL;
 }
 WEAK void sg_streams_destroy(struct sg_ctx *ctx)
+{
+}
+WEAK void sg_stream_add_wait(struct sg_stream *stream, struct sg_op *op)
 {
 }
