@@ -124,6 +124,7 @@ static void deactivate(struct sg_ctx *ctx)
 	struct sg_ctx **link = &contexts;
 
 	sg_device_wait(ctx->dev);
+	sg_code_ctx_gone(ctx);
 	sg_memory_ctx_gone(ctx);
 	sg_streams_destroy(ctx);
 	ctx->legacy = NULL;
