@@ -160,7 +160,12 @@ def all_cases():
         Case(
             "checks/schemas",
             lambda: command(
-                [sys.executable, "scripts/check_schemas.py", "schemas"]
+                [
+                    sys.executable,
+                    "scripts/check_schemas.py",
+                    "schemas",
+                    *tracked("tests/simgpu/models/*.json"),
+                ]
             ),
         ),
         Case(

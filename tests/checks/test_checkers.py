@@ -97,6 +97,16 @@ class Checkers(unittest.TestCase):
         self.write("examples/a.json", '{"size_bytes": "1 GiB"}')
         self.refuses("$.size_bytes", "check_schemas.py", self.root)
 
+    def test_file_against_the_schema_that_it_names(self):
+        self.schema()
+        self.write("examples/a.json", '{"size_bytes": 1}')
+        good = self.write("good.json", '{"schema": "a", "size_bytes": 1}')
+        self.accepts("check_schemas.py", self.root, good)
+        bad = self.write("bad.json", '{"schema": "a"}')
+        self.refuses("'size_bytes'", "check_schemas.py", self.root, bad)
+        lost = self.write("lost.json", '{"schema": "b"}')
+        self.refuses("no schema", "check_schemas.py", self.root, lost)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -16,6 +16,7 @@ import json
 import math
 
 from harness import (
+    BIG_DEVICE,
     ROOT,
     TRAIN_GPT,
     WORKLOADS,
@@ -200,6 +201,38 @@ def bad_limit(value):
     )
 
 
+def roofline():
+    """Matrix products and attention take the device model's time."""
+    with open(
+        ROOT / f"tests/simgpu/models/{BIG_DEVICE}.json", encoding="utf-8"
+    ) as file:
+        model = json.load(file)
+    outcome = run(Spec(WORKLOADS / "roofline.py"))
+    seen = {line["name"]: line for line in outcome.steps()}
+    wanted = {
+        "gemm-bfloat16": ("bf16", "gemm_efficiency"),
+        "gemm-float16": ("f16", "gemm_efficiency"),
+        "gemm-float32": ("f32", "gemm_efficiency"),
+        "bmm-bfloat16": ("bf16", "gemm_efficiency"),
+        "flash-forward": ("bf16", "flash_forward_efficiency"),
+        "flash-forward-causal": ("bf16", "flash_forward_efficiency"),
+        "flash-backward": ("bf16", "flash_backward_efficiency"),
+    }
+    expect_equal(sorted(seen), sorted(wanted), "what was timed")
+    for name, (rate, efficiency) in wanted.items():
+        ms = (
+            seen[name]["flops"]
+            / (model["flops"][rate] * model[efficiency])
+            * 1e3
+        )
+        # Launches and, in backward, small kernels beside the main one.
+        slack = 1.10 if name == "flash-backward" else 1.01
+        expect(
+            ms <= seen[name]["ms"] <= ms * slack + 0.02,
+            f"{name}: {seen[name]['ms']:.4f} ms, roofline {ms:.4f} ms",
+        )
+
+
 def all_cases():
     language = WORKLOADS / "language_model.py"
     vision = WORKLOADS / "vision.py"
@@ -229,6 +262,7 @@ def all_cases():
         cases += workload(
             name, vision, name, "--batch", batch, steps=3, full=True, big=True
         )
+    cases.append(Case("torch/roofline", roofline))
     for value in "12GB x", "12GB", "much", "-1GiB":
         cases.append(
             Case(f"torch/bad-limit/{value}", lambda v=value: bad_limit(v))
