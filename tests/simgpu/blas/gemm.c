@@ -71,26 +71,22 @@ static int scalars(const struct sg_blas_handle *h, struct simblas_gemm *p,
 }
 
 /* Cuts the product along k where that pays and a workspace is to be had. */
-static int split(struct sg_blas_handle *h, struct simblas_gemm *p,
+static void split(struct sg_blas_handle *h,
+        const struct sg_blas_context *context, struct simblas_gemm *p,
         enum simblas_class class)
 {
 	CUdeviceptr at;
 	size_t bytes;
-	int sm_count;
-	int err;
+	int sm_count = context->sm_count;
 
-	err = sg_blas_sm_count(&sm_count);
-	if (err)
-		return err;
 	if (h->sm_count_target > 0 && h->sm_count_target < sm_count)
 		sm_count = h->sm_count_target;
 	/* The handle's own workspace is not made for a product that fits. */
 	if (sg_blas_gemm_splits(p, class, sm_count, SIZE_MAX) <= 1)
-		return 0;
+		return;
 	sg_blas_handle_workspace(h, &at, &bytes);
 	p->splits = sg_blas_gemm_splits(p, class, sm_count, bytes);
 	p->workspace = at;
-	return 0;
 }
 
 int sg_blas_gemm(struct sg_blas_handle *handle, struct simblas_gemm *p,
@@ -98,6 +94,7 @@ int sg_blas_gemm(struct sg_blas_handle *handle, struct simblas_gemm *p,
         cublasComputeType_t compute)
 {
 	enum simblas_class class;
+	const struct sg_blas_context *context;
 	cudaDataType scale;
 	int err;
 
@@ -125,12 +122,12 @@ int sg_blas_gemm(struct sg_blas_handle *handle, struct simblas_gemm *p,
 	p->epilogue = 1; /* CUBLASLT_EPILOGUE_DEFAULT */
 	err = scalars(handle, p, alpha, beta);
 	if (!err)
-		err = sg_blas_enter(handle);
-	if (!err && family != SIMBLAS_GEMM_BATCHED)
-		err = split(handle, p, class);
+		err = sg_blas_enter(handle, &context);
 	if (err)
 		return err;
-	return sg_blas_gemm_launch(p, family, class, handle->stream);
+	if (family != SIMBLAS_GEMM_BATCHED)
+		split(handle, context, p, class);
+	return sg_blas_gemm_launch(context, p, family, class, handle->stream);
 }
 
 SG_BLAS_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle,

@@ -60,11 +60,15 @@ int sg_blas_handle_create(struct sg_blas_handle **ret_handle)
 void sg_blas_handle_destroy(struct sg_blas_handle *handle)
 {
 	const struct sg_blas_driver *driver = sg_blas_driver();
+	const struct sg_blas_context *context;
 
 	if (!handle)
 		return;
-	if (handle->own_workspace && driver && !sg_blas_enter(handle))
+	if (handle->own_workspace && driver) {
+		/* Whatever comes of it, the memory is not to stay behind. */
+		sg_blas_enter(handle, &context);
 		driver->cuMemFree(handle->own_workspace);
+	}
 	handle->magic = 0;
 	free(handle);
 }

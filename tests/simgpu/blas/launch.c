@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Kernel launches of the simulated cuBLAS. Owns the PTX module loaded lazily
- * into each context that launches, kept until the process ends or the context
- * is replaced by another at the same address.
+ * Kernel launches of the simulated cuBLAS. Owns the list of contexts into which
+ * the PTX module was loaded, each at its first use, kept until the process
+ * ends.
  *
- * Called by any thread. modules_lock guards the list; it is never held across
+ * Called by any thread. contexts_lock guards the list; it is never held across
  * a driver call, since an interposer may stand behind one: a module that two
  * threads load at once is unloaded again by the one that comes second.
  */
@@ -14,17 +14,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-struct module {
-	struct module *next;
-	CUcontext context;
-	unsigned long long context_id;
-	CUmodule module;
-	CUfunction functions[SG_BLAS_KERNEL_COUNT];
-	int sm_count;
-};
-
-static struct module *modules; /* Guarded by modules_lock. */
-static pthread_mutex_t modules_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sg_blas_context *contexts; /* Guarded by contexts_lock. */
+static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 
 enum sg_blas_kernel sg_blas_gemm_kernel(
         enum simblas_family family, enum simblas_class class)
@@ -45,7 +36,109 @@ enum sg_blas_kernel sg_blas_gemm_kernel(
 	return (enum sg_blas_kernel)i;
 }
 
-int sg_blas_enter(const struct sg_blas_handle *handle)
+/* The caller holds contexts_lock. */
+static struct sg_blas_context *find_locked(
+        CUcontext context, unsigned long long id)
+{
+	struct sg_blas_context *c;
+
+	for (c = contexts; c; c = c->next)
+		if (c->context == context && c->id == id)
+			return c;
+	return NULL;
+}
+
+static CUresult functions_get(
+        const struct sg_blas_driver *driver, struct sg_blas_context *c)
+{
+	CUresult result = CUDA_SUCCESS;
+	unsigned i;
+
+	for (i = 0; i < SG_BLAS_KERNEL_COUNT && result == CUDA_SUCCESS; i++)
+		result = driver->cuModuleGetFunction(&c->functions[i],
+		        c->module, sg_blas_kernel_name((enum sg_blas_kernel)i));
+	return result;
+}
+
+/* Loads the module into the current context, which this is. */
+static int context_load(const struct sg_blas_driver *driver, CUcontext context,
+        unsigned long long id, struct sg_blas_context **ret_context)
+{
+	struct sg_blas_context *c = calloc(1, sizeof(*c));
+	CUdevice device;
+	CUresult result;
+
+	if (!c)
+		return -ENOMEM;
+	c->context = context;
+	c->id = id;
+	result = driver->cuCtxGetDevice(&device);
+	if (result == CUDA_SUCCESS)
+		result = driver->cuDeviceGetAttribute(&c->sm_count,
+		        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+	if (result == CUDA_SUCCESS)
+		result = driver->cuModuleLoadData(&c->module, sg_blas_ptx);
+	if (result != CUDA_SUCCESS)
+		goto out_free;
+	result = functions_get(driver, c);
+	if (result != CUDA_SUCCESS)
+		goto out_unload;
+	*ret_context = c;
+	return 0;
+
+out_unload:
+	driver->cuModuleUnload(c->module);
+out_free:
+	free(c);
+	return sg_blas_errno(result);
+}
+
+/* Adds a loaded context, unless another thread came first: then that one. */
+static struct sg_blas_context *context_add(
+        const struct sg_blas_driver *driver, struct sg_blas_context *mine)
+{
+	struct sg_blas_context *c;
+
+	pthread_mutex_lock(&contexts_lock);
+	c = find_locked(mine->context, mine->id);
+	if (!c) {
+		mine->next = contexts;
+		contexts = mine;
+	}
+	pthread_mutex_unlock(&contexts_lock);
+	if (!c)
+		return mine;
+	driver->cuModuleUnload(mine->module);
+	free(mine);
+	return c;
+}
+
+static int context_get(const struct sg_blas_driver *driver, CUcontext context,
+        const struct sg_blas_context **ret_context)
+{
+	struct sg_blas_context *c;
+	unsigned long long id;
+	CUresult result;
+	int err;
+
+	result = driver->cuCtxGetId(context, &id);
+	if (result != CUDA_SUCCESS)
+		return sg_blas_errno(result);
+	pthread_mutex_lock(&contexts_lock);
+	c = find_locked(context, id);
+	pthread_mutex_unlock(&contexts_lock);
+	if (!c) {
+		err = context_load(driver, context, id, &c);
+		if (err)
+			return err;
+		c = context_add(driver, c);
+	}
+	*ret_context = c;
+	return 0;
+}
+
+int sg_blas_enter(const struct sg_blas_handle *handle,
+        const struct sg_blas_context **ret_context)
 {
 	const struct sg_blas_driver *driver = sg_blas_driver();
 	CUcontext current = NULL;
@@ -54,115 +147,13 @@ int sg_blas_enter(const struct sg_blas_handle *handle)
 	if (!driver)
 		return -ENODEV;
 	result = driver->cuCtxGetCurrent(&current);
-	if (result == CUDA_SUCCESS && !current)
-		result = driver->cuCtxSetCurrent(handle->context);
-	return sg_blas_errno(result);
-}
-
-/* The caller holds modules_lock. */
-static struct module *find_locked(CUcontext context, unsigned long long id)
-{
-	struct module *m;
-
-	for (m = modules; m; m = m->next)
-		if (m->context == context && m->context_id == id)
-			return m;
-	return NULL;
-}
-
-static int module_load(const struct sg_blas_driver *driver, CUcontext context,
-        unsigned long long id, struct module **ret_module)
-{
-	struct module *m = calloc(1, sizeof(*m));
-	CUdevice device;
-	CUresult result;
-	unsigned i;
-
-	if (!m)
-		return -ENOMEM;
-	m->context = context;
-	m->context_id = id;
-	result = driver->cuCtxGetDevice(&device);
-	if (result == CUDA_SUCCESS)
-		result = driver->cuDeviceGetAttribute(&m->sm_count,
-		        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-	if (result == CUDA_SUCCESS)
-		result = driver->cuModuleLoadData(&m->module, sg_blas_ptx);
-	if (result != CUDA_SUCCESS)
-		goto out_free;
-	for (i = 0; i < SG_BLAS_KERNEL_COUNT; i++) {
-		result = driver->cuModuleGetFunction(&m->functions[i],
-		        m->module, sg_blas_kernel_name((enum sg_blas_kernel)i));
-		if (result != CUDA_SUCCESS)
-			goto out_unload;
+	if (result == CUDA_SUCCESS && !current) {
+		current = handle->context;
+		result = driver->cuCtxSetCurrent(current);
 	}
-	*ret_module = m;
-	return 0;
-
-out_unload:
-	driver->cuModuleUnload(m->module);
-out_free:
-	free(m);
-	return sg_blas_errno(result);
-}
-
-/* The module of the current context, loaded if need be. */
-static int module_get(
-        const struct sg_blas_driver *driver, struct module **ret_module)
-{
-	struct module *m, *mine = NULL;
-	unsigned long long id;
-	CUcontext context;
-	CUresult result;
-	int err;
-
-	result = driver->cuCtxGetCurrent(&context);
 	if (result != CUDA_SUCCESS)
 		return sg_blas_errno(result);
-	if (!context)
-		return -ENODEV;
-	result = driver->cuCtxGetId(context, &id);
-	if (result != CUDA_SUCCESS)
-		return sg_blas_errno(result);
-
-	pthread_mutex_lock(&modules_lock);
-	m = find_locked(context, id);
-	pthread_mutex_unlock(&modules_lock);
-	if (!m) {
-		err = module_load(driver, context, id, &mine);
-		if (err)
-			return err;
-		pthread_mutex_lock(&modules_lock);
-		m = find_locked(context, id);
-		if (!m) {
-			mine->next = modules;
-			modules = mine;
-			m = mine;
-			mine = NULL;
-		}
-		pthread_mutex_unlock(&modules_lock);
-	}
-	if (mine) {
-		driver->cuModuleUnload(mine->module);
-		free(mine);
-	}
-	*ret_module = m;
-	return 0;
-}
-
-int sg_blas_sm_count(int *ret_count)
-{
-	const struct sg_blas_driver *driver = sg_blas_driver();
-	struct module *m;
-	int err;
-
-	if (!driver)
-		return -ENODEV;
-	err = module_get(driver, &m);
-	if (err)
-		return err;
-	*ret_count = m->sm_count;
-	return 0;
+	return context_get(driver, current, ret_context);
 }
 
 /* They fill the array that cuLaunchKernel takes. */
@@ -212,22 +203,15 @@ static void params_addresses(
 	}
 }
 
-int sg_blas_launch(enum sg_blas_kernel kernel, CUstream stream,
-        const unsigned grid[3], unsigned threads, void *params)
+int sg_blas_launch(const struct sg_blas_context *context,
+        enum sg_blas_kernel kernel, CUstream stream, const unsigned grid[3],
+        unsigned threads, void *params)
 {
 	/* More than any kernel has. */
 	void *addresses[sizeof(struct simblas_gemm) / 4];
-	const struct sg_blas_driver *driver = sg_blas_driver();
-	struct module *m;
-	int err;
 
-	if (!driver)
-		return -ENODEV;
-	err = module_get(driver, &m);
-	if (err)
-		return err;
 	params_addresses(kernel, params, addresses);
-	return sg_blas_errno(
-	        driver->cuLaunchKernel(m->functions[kernel], grid[0], grid[1],
-	                grid[2], threads, 1, 1, 0, stream, addresses, NULL));
+	return sg_blas_errno(sg_blas_driver()->cuLaunchKernel(
+	        context->functions[kernel], grid[0], grid[1], grid[2], threads,
+	        1, 1, 0, stream, addresses, NULL));
 }

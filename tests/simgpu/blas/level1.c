@@ -14,18 +14,16 @@
 #define THREADS       256u
 #define VECTOR_BLOCKS 4096u /* grids stride over longer vectors */
 
-static int vec_launch(struct sg_blas_handle *h, enum sg_blas_kernel kernel,
+static int vec_launch(struct sg_blas_handle *h,
+        const struct sg_blas_context *context, enum sg_blas_kernel kernel,
         struct simblas_vec *p)
 {
 	uint64_t blocks = ((uint64_t)p->n + THREADS - 1) / THREADS;
 	const unsigned grid[3] = {
 	        blocks > VECTOR_BLOCKS ? VECTOR_BLOCKS : (unsigned)blocks, 1,
 	        1};
-	int err = sg_blas_enter(h);
 
-	if (err)
-		return err;
-	return sg_blas_launch(kernel, h->stream, grid, THREADS, p);
+	return sg_blas_launch(context, kernel, h->stream, grid, THREADS, p);
 }
 
 /* A reduction of an empty vector is 0, made without a kernel on the host. */
@@ -46,27 +44,26 @@ static int reduce(struct sg_blas_handle *h, enum sg_blas_kernel kernel,
         struct simblas_vec *p, void *result, cudaDataType result_type)
 {
 	const struct sg_blas_driver *driver = sg_blas_driver();
+	const struct sg_blas_context *context;
 	size_t bytes;
 	CUresult status;
 	int err;
 
-	if (!driver)
-		return -ENODEV;
 	if (!result)
 		return -EINVAL;
 	if (p->n <= 0)
 		return reduce_empty(h, result, result_type);
-	if (h->pointer_mode == CUBLAS_POINTER_MODE_DEVICE) {
-		p->result = CUDA_PTR(result);
-		return vec_launch(h, kernel, p);
-	}
-	err = sg_blas_enter(h);
+	err = sg_blas_enter(h, &context);
 	if (err)
 		return err;
+	if (h->pointer_mode == CUBLAS_POINTER_MODE_DEVICE) {
+		p->result = CUDA_PTR(result);
+		return vec_launch(h, context, kernel, p);
+	}
 	sg_blas_handle_workspace(h, (CUdeviceptr *)&p->result, &bytes);
 	if (bytes < simblas_type_bytes(result_type))
 		return -ENOMEM;
-	err = vec_launch(h, kernel, p);
+	err = vec_launch(h, context, kernel, p);
 	if (err)
 		return err;
 	status = driver->cuMemcpyDtoHAsync(
@@ -124,6 +121,7 @@ static int update(struct sg_blas_handle *h, enum sg_blas_kernel kernel,
 	        .incy = incy,
 	        .type = type,
 	};
+	const struct sg_blas_context *context;
 	int err = 0;
 
 	if (n <= 0)
@@ -133,9 +131,11 @@ static int update(struct sg_blas_handle *h, enum sg_blas_kernel kernel,
 	else if (alpha)
 		err = sg_blas_read_scalar(
 		        alpha, alpha_type, &p.alpha_re, &p.alpha_im);
+	if (!err)
+		err = sg_blas_enter(h, &context);
 	if (err)
 		return err;
-	return vec_launch(h, kernel, &p);
+	return vec_launch(h, context, kernel, &p);
 }
 
 SG_BLAS_EXPORT cublasStatus_t cublasDotEx(cublasHandle_t handle, int n,

@@ -16,6 +16,7 @@ static int gemv(struct sg_blas_handle *h, enum sg_blas_kernel kernel,
 {
 	const unsigned rows = p->trans ? p->n : p->m;
 	const unsigned grid[3] = {(rows + THREADS - 1) / THREADS, 1, 1};
+	const struct sg_blas_context *context;
 	int err = 0;
 
 	if (p->trans > CUBLAS_OP_C || p->m > INT32_MAX || p->n > INT32_MAX ||
@@ -36,10 +37,10 @@ static int gemv(struct sg_blas_handle *h, enum sg_blas_kernel kernel,
 			        &p->beta_re, &p->beta_im);
 	}
 	if (!err)
-		err = sg_blas_enter(h);
+		err = sg_blas_enter(h, &context);
 	if (err)
 		return err;
-	return sg_blas_launch(kernel, h->stream, grid, THREADS, p);
+	return sg_blas_launch(context, kernel, h->stream, grid, THREADS, p);
 }
 
 #define GEMV(name, kernel, element, data_type)                                 \

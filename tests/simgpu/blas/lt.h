@@ -92,7 +92,8 @@ int sg_lt_problem_init(struct sg_lt_problem *problem,
  * The best algorithm for the problem in this much workspace. sm_target is the
  * descriptor's SM_COUNT_TARGET, 0 for all.
  */
-int sg_lt_algo_choose(const struct sg_lt_problem *problem, int32_t sm_target,
+void sg_lt_algo_choose(const struct sg_blas_context *context,
+        const struct sg_lt_problem *problem, int32_t sm_target,
         size_t workspace_bytes, struct sg_lt_algo *ret_algo);
 
 /* Whether an algorithm can run the problem: 0, -EINVAL or -ENOTSUP. */

@@ -84,16 +84,13 @@ static void algo_fill(
 	};
 }
 
-int sg_lt_algo_choose(const struct sg_lt_problem *problem, int32_t sm_target,
+void sg_lt_algo_choose(const struct sg_blas_context *context,
+        const struct sg_lt_problem *problem, int32_t sm_target,
         size_t workspace_bytes, struct sg_lt_algo *ret_algo)
 {
 	unsigned splits = 1;
-	int sm_count;
-	int err;
+	int sm_count = context->sm_count;
 
-	err = sg_blas_sm_count(&sm_count);
-	if (err)
-		return err;
 	if (sm_target > 0 && sm_target < sm_count)
 		sm_count = sm_target;
 	if (problem->family != SIMBLAS_GEMM_BATCHED)
@@ -101,24 +98,22 @@ int sg_lt_algo_choose(const struct sg_lt_problem *problem, int32_t sm_target,
 		        &problem->p, problem->class, sm_count, workspace_bytes);
 	algo_fill(ret_algo, splits > 1 ? ALGO_SPLIT : ALGO_ONE_PASS, splits,
 	        tiles[0]);
-	return 0;
 }
 
 static void result_fill(cublasLtMatmulHeuristicResult_t *result,
+        const struct sg_blas_context *context,
         const struct sg_lt_problem *problem, const struct sg_lt_algo *algo)
 {
 	const struct simblas_gemm *p = &problem->p;
-	int sm_count = 1;
 
 	memset(result, 0, sizeof(*result));
 	memcpy(&result->algo, algo, sizeof(*algo));
 	result->workspaceSize =
 	        sg_blas_split_bytes(p, problem->class, (unsigned)algo->splits);
 	result->state = CUBLAS_STATUS_SUCCESS;
-	if (!sg_blas_sm_count(&sm_count))
-		result->wavesCount = (float)((double)((p->m + 127) / 128) *
-		                             ((p->n + 127) / 128) * p->batch *
-		                             algo->splits / sm_count);
+	result->wavesCount =
+	        (float)((double)((p->m + 127) / 128) * ((p->n + 127) / 128) *
+	                p->batch * algo->splits / context->sm_count);
 }
 
 SG_BLAS_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
@@ -132,6 +127,7 @@ SG_BLAS_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
 	const struct sg_lt_desc *desc = (const void *)operationDesc;
 	const struct sg_lt_preference *pref = (const void *)preference;
 	struct sg_blas_handle *h = sg_blas_handle(lightHandle);
+	const struct sg_blas_context *context;
 	struct sg_lt_problem problem;
 	struct sg_lt_algo algo;
 	size_t workspace;
@@ -148,21 +144,22 @@ SG_BLAS_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
 	err = sg_lt_problem_init(&problem, desc, (const void *)Adesc,
 	        (const void *)Bdesc, (const void *)Cdesc, (const void *)Ddesc);
 	if (!err)
-		err = sg_blas_enter(h);
+		err = sg_blas_enter(h, &context);
+	if (err)
+		return sg_blas_status(err);
 	workspace =
 	        pref->reduction_mask & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
 	                ? pref->max_workspace_bytes
 	                : 0;
-	if (!err)
-		err = sg_lt_algo_choose(
-		        &problem, desc->sm_count_target, workspace, &algo);
-	if (err)
-		return sg_blas_status(err);
+	sg_lt_algo_choose(
+	        context, &problem, desc->sm_count_target, workspace, &algo);
 	if (algo.id == ALGO_SPLIT)
-		result_fill(&heuristicResultsArray[count++], &problem, &algo);
+		result_fill(&heuristicResultsArray[count++], context, &problem,
+		        &algo);
 	for (i = 0; i < COUNT(tiles) && count < requestedAlgoCount; i++) {
 		algo_fill(&algo, ALGO_ONE_PASS, 1, tiles[i]);
-		result_fill(&heuristicResultsArray[count++], &problem, &algo);
+		result_fill(&heuristicResultsArray[count++], context, &problem,
+		        &algo);
 	}
 	*returnAlgoCount = count;
 	return CUBLAS_STATUS_SUCCESS;
@@ -229,6 +226,7 @@ SG_BLAS_EXPORT cublasStatus_t cublasLtMatmulAlgoCheck(
 {
 	struct sg_blas_handle *h = sg_blas_handle(lightHandle);
 	const struct sg_lt_algo *chosen = (const void *)algo;
+	const struct sg_blas_context *context;
 	struct sg_lt_problem problem;
 	int err;
 
@@ -240,12 +238,12 @@ SG_BLAS_EXPORT cublasStatus_t cublasLtMatmulAlgoCheck(
 	        (const void *)Adesc, (const void *)Bdesc, (const void *)Cdesc,
 	        (const void *)Ddesc);
 	if (!err)
-		err = sg_blas_enter(h);
+		err = sg_blas_enter(h, &context);
 	if (err)
 		return sg_blas_status(err);
 	if (sg_lt_algo_check(&problem, chosen))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
-	result_fill(result, &problem, chosen);
+	result_fill(result, context, &problem, chosen);
 	return CUBLAS_STATUS_SUCCESS;
 }
 

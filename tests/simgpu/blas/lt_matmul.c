@@ -91,16 +91,18 @@ static int matmul(struct sg_blas_handle *h, const struct sg_lt_desc *desc,
         uint64_t workspace, size_t workspace_bytes, CUstream stream)
 {
 	struct simblas_gemm *p = &problem->p;
+	const struct sg_blas_context *context;
 	struct sg_lt_algo own;
-	int err = sg_blas_enter(h);
+	int err = sg_blas_enter(h, &context);
 
-	if (!err && !algo) {
-		err = sg_lt_algo_choose(problem, desc->sm_count_target,
+	if (err)
+		return err;
+	if (!algo) {
+		sg_lt_algo_choose(context, problem, desc->sm_count_target,
 		        workspace ? workspace_bytes : 0, &own);
 		algo = &own;
 	}
-	if (!err)
-		err = sg_lt_algo_check(problem, algo);
+	err = sg_lt_algo_check(problem, algo);
 	if (err)
 		return err;
 	p->splits = (uint32_t)algo->splits;
@@ -111,7 +113,8 @@ static int matmul(struct sg_blas_handle *h, const struct sg_lt_desc *desc,
 			return -EINVAL;
 		p->workspace = workspace;
 	}
-	return sg_blas_gemm_launch(p, problem->family, problem->class, stream);
+	return sg_blas_gemm_launch(
+	        context, p, problem->family, problem->class, stream);
 }
 
 SG_BLAS_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle,

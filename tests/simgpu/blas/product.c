@@ -231,7 +231,7 @@ static unsigned grid_clip(uint64_t blocks)
 }
 
 /* The partial kernel reads the factors and fills the workspace. */
-static int launch_partial(
+static int launch_partial(const struct sg_blas_context *context,
         const struct simblas_gemm *p, enum simblas_class class, CUstream stream)
 {
 	struct simblas_gemm part = *p;
@@ -245,12 +245,13 @@ static int launch_partial(
 	part.aux = 0;
 	part.alpha_ptr = 0;
 	part.beta_ptr = 0;
-	return sg_blas_launch(sg_blas_gemm_kernel(SIMBLAS_GEMM_SPLITK, class),
-	        stream, grid, THREADS, &part);
+	return sg_blas_launch(context,
+	        sg_blas_gemm_kernel(SIMBLAS_GEMM_SPLITK, class), stream, grid,
+	        THREADS, &part);
 }
 
 /* The reduction adds the parts up and does all that follows the product. */
-static int launch_reduce(
+static int launch_reduce(const struct sg_blas_context *context,
         const struct simblas_gemm *p, enum simblas_class class, CUstream stream)
 {
 	struct simblas_gemm part = *p;
@@ -259,11 +260,13 @@ static int launch_reduce(
 
 	part.a = 0;
 	part.b = 0;
-	return sg_blas_launch(sg_blas_gemm_kernel(SIMBLAS_SPLITK_REDUCE, class),
-	        stream, grid, THREADS, &part);
+	return sg_blas_launch(context,
+	        sg_blas_gemm_kernel(SIMBLAS_SPLITK_REDUCE, class), stream, grid,
+	        THREADS, &part);
 }
 
-int sg_blas_gemm_launch(struct simblas_gemm *p, enum simblas_family family,
+int sg_blas_gemm_launch(const struct sg_blas_context *context,
+        struct simblas_gemm *p, enum simblas_family family,
         enum simblas_class class, CUstream stream)
 {
 	const unsigned grid[3] = {pieces(p->m, tile_rows(class)),
@@ -274,12 +277,13 @@ int sg_blas_gemm_launch(struct simblas_gemm *p, enum simblas_family family,
 		p->splits = 1;
 		p->workspace = 0;
 		p->workspace_bytes = 0;
-		return sg_blas_launch(sg_blas_gemm_kernel(family, class),
-		        stream, grid, THREADS, p);
+		return sg_blas_launch(context,
+		        sg_blas_gemm_kernel(family, class), stream, grid,
+		        THREADS, p);
 	}
 	p->workspace_bytes = sg_blas_split_bytes(p, class, p->splits);
-	err = launch_partial(p, class, stream);
+	err = launch_partial(context, p, class, stream);
 	if (err)
 		return err;
-	return launch_reduce(p, class, stream);
+	return launch_reduce(context, p, class, stream);
 }

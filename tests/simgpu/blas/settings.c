@@ -208,17 +208,15 @@ SG_BLAS_EXPORT cublasStatus_t cublasSetSmCountTarget(
         cublasHandle_t handle, int smCountTarget)
 {
 	struct sg_blas_handle *h = sg_blas_handle(handle);
-	int sm_count;
+	const struct sg_blas_context *context;
 	int err;
 
 	if (!h)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
-	err = sg_blas_enter(h);
-	if (!err)
-		err = sg_blas_sm_count(&sm_count);
+	err = sg_blas_enter(h, &context);
 	if (err)
 		return sg_blas_status(err);
-	if (smCountTarget < 0 || smCountTarget > sm_count)
+	if (smCountTarget < 0 || smCountTarget > context->sm_count)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	h->sm_count_target = smCountTarget;
 	return CUBLAS_STATUS_SUCCESS;

@@ -136,21 +136,30 @@ extern const char sg_blas_ptx[];
 enum sg_blas_kernel sg_blas_gemm_kernel(
         enum simblas_family family, enum simblas_class class);
 
+/* A context of the driver with the module loaded into it. Constant. */
+struct sg_blas_context {
+	struct sg_blas_context *next;
+	CUcontext context;
+	unsigned long long id; /* no two contexts of a process share one */
+	CUmodule module;
+	CUfunction functions[SG_BLAS_KERNEL_COUNT];
+	int sm_count; /* multiprocessors of its device */
+};
+
 /*
- * Makes sure that the calling thread has a context: the handle's, if it has
- * none.
+ * The calling thread's context, made ready for launches. A thread without one
+ * gets the handle's.
  */
-int sg_blas_enter(const struct sg_blas_handle *handle);
-
-/* Multiprocessors of the current context's device. */
-int sg_blas_sm_count(int *ret_count);
+int sg_blas_enter(const struct sg_blas_handle *handle,
+        const struct sg_blas_context **ret_context);
 
 /*
- * Launches a kernel in the current context. params holds the kernel's struct
+ * Launches a kernel in the entered context. params holds the kernel's struct
  * of simblas_params.h; grid counts thread blocks.
  */
-int sg_blas_launch(enum sg_blas_kernel kernel, CUstream stream,
-        const unsigned grid[3], unsigned threads, void *params);
+int sg_blas_launch(const struct sg_blas_context *context,
+        enum sg_blas_kernel kernel, CUstream stream, const unsigned grid[3],
+        unsigned threads, void *params);
 
 /* -------------------------------------------------------------------- GEMM */
 
@@ -182,7 +191,8 @@ size_t sg_blas_split_bytes(const struct simblas_gemm *p,
  * kernel and the reduction over p->workspace. family is SIMBLAS_GEMM,
  * _STRIDED or _BATCHED.
  */
-int sg_blas_gemm_launch(struct simblas_gemm *p, enum simblas_family family,
+int sg_blas_gemm_launch(const struct sg_blas_context *context,
+        struct simblas_gemm *p, enum simblas_family family,
         enum simblas_class class, CUstream stream);
 
 /*

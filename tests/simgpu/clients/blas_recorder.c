@@ -31,6 +31,12 @@ static char *entry_find(const char *name)
 	return at ? at + strlen(pattern) : NULL;
 }
 
+/* Whether this call is the one that shall fail. Cleaning up never does. */
+static bool call_fails(void)
+{
+	return recorder.fail_after && !--recorder.fail_after;
+}
+
 static CUresult rec_init(unsigned flags)
 {
 	return CUDA_SUCCESS;
@@ -40,24 +46,32 @@ static CUcontext current;
 
 static CUresult rec_get_current(CUcontext *context)
 {
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
 	*context = current;
 	return CUDA_SUCCESS;
 }
 
 static CUresult rec_set_current(CUcontext context)
 {
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
 	current = context;
 	return CUDA_SUCCESS;
 }
 
 static CUresult rec_get_device(CUdevice *device)
 {
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
 	*device = 0;
 	return CUDA_SUCCESS;
 }
 
 static CUresult rec_get_id(CUcontext context, unsigned long long *id)
 {
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
 	*id = 1;
 	return CUDA_SUCCESS;
 }
@@ -65,6 +79,8 @@ static CUresult rec_get_id(CUcontext context, unsigned long long *id)
 static CUresult rec_attribute(
         int *value, CUdevice_attribute attribute, CUdevice device)
 {
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
 	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
 		*value = recorder.sm_count;
 	else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
@@ -76,12 +92,16 @@ static CUresult rec_attribute(
 
 static CUresult rec_retain(CUcontext *context, CUdevice device)
 {
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
 	*context = CONTEXT;
 	return CUDA_SUCCESS;
 }
 
 static CUresult rec_module(CUmodule *module, const void *image)
 {
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
 	recorder.module_count++;
 	ptx = image;
 	*module = (CUmodule)(uintptr_t)image;
@@ -91,12 +111,15 @@ static CUresult rec_module(CUmodule *module, const void *image)
 static CUresult rec_function(
         CUfunction *function, CUmodule module, const char *name)
 {
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
 	*function = (CUfunction)(void *)entry_find(name);
 	return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 static CUresult rec_unload(CUmodule module)
 {
+	recorder.unload_count++;
 	return CUDA_SUCCESS;
 }
 
@@ -115,15 +138,13 @@ static CUresult rec_launch(CUfunction function, unsigned grid_x,
         unsigned block_z, unsigned shared_bytes, CUstream stream, void **params,
         void **extra)
 {
-	CUresult result = (CUresult)recorder.fail_launch;
 	const char *at = (const char *)function;
 	const char *end = strchr(at, ')');
 	struct recorder_launch *launch;
 	size_t bytes = 0;
 
-	recorder.fail_launch = 0;
-	if (result != CUDA_SUCCESS)
-		return result;
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
 	if (recorder.launch_count == RECORDER_LAUNCHES || !params || extra)
 		return CUDA_ERROR_INVALID_VALUE;
 	launch = &recorder.launches[recorder.launch_count++];
@@ -147,11 +168,10 @@ static CUresult rec_launch(CUfunction function, unsigned grid_x,
 
 static CUresult rec_alloc(CUdeviceptr *at, size_t bytes)
 {
-	CUresult result = (CUresult)recorder.fail_alloc;
-
-	recorder.fail_alloc = 0;
-	if (result != CUDA_SUCCESS)
-		return result;
+	if (recorder.no_memory)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
 	recorder.alloc_count++;
 	recorder.alloc_bytes = bytes;
 	*at = ALLOCATED;
@@ -167,6 +187,8 @@ static CUresult rec_free(CUdeviceptr at)
 static CUresult rec_to_host(
         void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
 	recorder.copies_to_host++;
 	memset(to, 0, bytes);
 	return CUDA_SUCCESS;
@@ -174,6 +196,8 @@ static CUresult rec_to_host(
 
 static CUresult rec_is_capturing(CUstream stream, CUstreamCaptureStatus *status)
 {
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
 	*status = recorder.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
 	                             : CU_STREAM_CAPTURE_STATUS_NONE;
 	return CUDA_SUCCESS;
@@ -181,6 +205,8 @@ static CUresult rec_is_capturing(CUstream stream, CUstreamCaptureStatus *status)
 
 static CUresult rec_synchronize(CUstream stream)
 {
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
 	recorder.synchronizations++;
 	return CUDA_SUCCESS;
 }

@@ -22,13 +22,14 @@ struct recorder_launch {
 
 struct recorder {
 	struct recorder_launch launches[RECORDER_LAUNCHES];
-	unsigned launch_count, module_count, alloc_count, free_count;
+	unsigned launch_count, module_count, unload_count;
+	unsigned alloc_count, free_count;
 	size_t alloc_bytes;
 	unsigned copies_to_host, synchronizations;
 	int sm_count, compute_major; /* what the device says it is */
 	bool capturing;
-	int fail_launch; /* CUresult of the next launch, then 0 again */
-	int fail_alloc;
+	bool no_memory;
+	unsigned fail_after; /* that many calls on, one fails; 0 for none */
 };
 
 /* Found by dlsym in the loaded libcuda.so.1. */
