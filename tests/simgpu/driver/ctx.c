@@ -68,6 +68,7 @@ static void load_shim(void)
 	char path[PATH_MAX];
 	Dl_info self;
 	void *torch;
+	unsigned depth;
 	char *slash;
 
 	if (shim_loaded)
@@ -85,10 +86,10 @@ static void load_shim(void)
 		return;
 	snprintf(slash + 1, sizeof(path) - (size_t)(slash + 1 - path),
 	        "libsimgpu_torch.so");
-	sg_unlock();
+	depth = sg_unlock_all();
 	if (!dlopen(path, RTLD_NOW | RTLD_LOCAL) && sg_settings.verbose)
 		sg_say("%s", dlerror());
-	sg_lock();
+	sg_lock_again(depth);
 }
 
 /* Brings a new or released context to life. */

@@ -28,14 +28,33 @@ static char *error_texts[MEMORY_ERROR_TEXT];
 static const struct sg_device *error_devices[MEMORY_ERROR_TEXT];
 static unsigned error_count;
 
+static __thread unsigned lock_depth;
+
 void sg_lock(void)
 {
 	pthread_mutex_lock(&lock);
+	lock_depth++;
 }
 
 void sg_unlock(void)
 {
+	lock_depth--;
 	pthread_mutex_unlock(&lock);
+}
+
+unsigned sg_unlock_all(void)
+{
+	unsigned depth = lock_depth;
+
+	while (lock_depth)
+		sg_unlock();
+	return depth;
+}
+
+void sg_lock_again(unsigned depth)
+{
+	while (depth--)
+		sg_lock();
 }
 
 void *sg_xcalloc(size_t n, size_t bytes)
@@ -181,6 +200,7 @@ static void after_fork_child(void)
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&lock, &attr);
 	pthread_mutexattr_destroy(&attr);
+	lock_depth = 0;
 	if (initialised)
 		forked = true;
 }

@@ -135,6 +135,8 @@ struct sg_device {
 	unsigned primary_refs, primary_flags;
 	unsigned contexts; /* alive; each takes context_bytes */
 	CUresult sticky;   /* CUDA_SUCCESS, or what every call returns */
+	struct sg_op *unfinished, *unfinished_tail; /* in order of arrival */
+	uint64_t last_end_ns;                       /* latest end of an op */
 	struct sg_engine *engines;
 	uint64_t busy_ns[SG_ENGINE_COUNT];
 	struct sg_counters count;
@@ -154,6 +156,7 @@ struct sg_ctx {
 	size_t limits[16];
 	CUfunc_cache cache_config;
 	uint64_t peers; /* ordinals of the devices with peer access, as bits */
+	struct sg_stream *streams; /* alive, the null stream included */
 	struct sg_ctx *next;
 };
 /* The calling thread's current context, or NULL. */
@@ -204,6 +207,10 @@ void sg_leave(struct sg_guard *guard);
 	}
 void sg_lock(void);
 void sg_unlock(void);
+/* Lets go of the lock however often this thread holds it, and takes it as
+ * often again: for waits and for code of the program's. */
+unsigned sg_unlock_all(void);
+void sg_lock_again(unsigned depth);
 /* CUDA_ERROR_NOT_SUPPORTED; names the feature once on stderr. */
 CUresult sg_not_supported(const char *what);
 /* One line on stderr, prefixed "simgpu: ". */
@@ -254,20 +261,24 @@ struct sg_op {
 	uint64_t issue_ns, start_ns, end_ns; /* end valid once done */
 	uint64_t fixed_ns;                   /* latency, or a kernel's time */
 	uint64_t bytes;                      /* of a copy */
-	double remaining;                    /* engine.c: work left */
+	double remaining;                    /* engine.c: bytes left to move */
+	uint64_t ready_ns;                   /* deps done and issued */
+	uint64_t host_gate;                  /* host functions it comes after */
 	unsigned pending;                    /* deps not yet done */
 	bool queued, running, done;
 	struct sg_op **dependents;
 	unsigned n_dependents, cap_dependents;
 	struct sg_access *accesses;
-	unsigned n_accesses;
-	const char *name;           /* kernel's mangled name, or NULL */
-	uint32_t grid[3], block[3]; /* of a kernel */
+	unsigned n_accesses, cap_accesses;
+	struct sg_op *previous, *next; /* unfinished ops of the device */
+	const char *name;              /* kernel's mangled name, or NULL */
+	uint32_t grid[3], block[3];    /* of a kernel */
 	CUhostFn host_fn;
 	void *host_arg;
 	void *clock; /* race detection's, if it is on */
 };
 
+#define SG_STREAM_ATTRIBUTES 16
 struct sg_stream {
 	struct sg_handle h;
 	struct sg_ctx *ctx;
@@ -276,7 +287,11 @@ struct sg_stream {
 	struct sg_op *last;   /* tail; ref held */
 	struct sg_op **waits; /* event waits the next op depends on; refs */
 	unsigned n_waits, cap_waits;
-	struct sg_capture *capture; /* non-NULL while capturing */
+	unsigned outstanding;          /* ops not yet done */
+	struct sg_capture *capture;    /* non-NULL while capturing */
+	struct sg_node **capture_deps; /* what the next node depends on */
+	unsigned n_capture_deps, cap_capture_deps;
+	CUstreamAttrValue attributes[SG_STREAM_ATTRIBUTES]; /* as set */
 	struct sg_stream *next;
 };
 
@@ -284,9 +299,12 @@ struct sg_event {
 	struct sg_handle h;
 	struct sg_ctx *ctx;
 	unsigned flags;
-	struct sg_op *op;           /* the marker last recorded; ref held */
-	struct sg_capture *capture; /* recorded while capturing */
-	void *capture_node;
+	struct sg_op *op; /* the marker last recorded; ref held */
+	/* Recorded while capturing: the nodes a wait for it depends on. */
+	uint64_t capture_id;
+	struct sg_node **capture_nodes;
+	unsigned n_capture_nodes;
+	struct sg_event *next_dead;
 };
 
 /* The calling thread's virtual time, one clock for all host threads. */

@@ -3,6 +3,7 @@
  * Weak definitions of what the parts of the driver call in each other, so that
  * each links and runs without the others. Dropped as the real ones land.
  */
+#include "tests/simgpu/driver/capture.h"
 #include "tests/simgpu/driver/engine.h"
 #include "tests/simgpu/driver/sg.h"
 #include "tests/simgpu/driver/start.h"
@@ -90,57 +91,6 @@ WEAK void sg_report_write(void)
 WEAK void sg_activity(const struct sg_op *op)
 {
 }
-WEAK uint64_t sg_host_now(void)
-{
-	return 0;
-}
-WEAK void sg_host_advance(uint64_t ns)
-{
-}
-WEAK void sg_host_advance_to(uint64_t when)
-{
-}
-WEAK CUresult sg_stream_resolve(
-        CUstream stream, bool per_thread, struct sg_stream **ret_stream)
-{
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-WEAK struct sg_op *sg_op_new(enum sg_op_kind kind, struct sg_stream *stream)
-{
-	return sg_xcalloc(1, sizeof(struct sg_op));
-}
-WEAK void sg_op_add_access(struct sg_op *op, uint64_t va, uint64_t bytes,
-        bool read, bool write, bool certain)
-{
-}
-WEAK void sg_op_ref(struct sg_op *op)
-{
-}
-WEAK void sg_op_unref(struct sg_op *op)
-{
-}
-WEAK CUresult sg_op_enqueue(struct sg_op *op)
-{
-	return CUDA_SUCCESS;
-}
-WEAK void sg_op_wait(struct sg_op *op)
-{
-}
-WEAK bool sg_op_done(struct sg_op *op)
-{
-	return true;
-}
-WEAK void sg_stream_wait(struct sg_stream *stream)
-{
-}
-WEAK void sg_device_wait(struct sg_device *dev)
-{
-}
-WEAK const struct sg_op *sg_range_busy(
-        struct sg_device *dev, uint64_t va, uint64_t bytes)
-{
-	return NULL;
-}
 WEAK CUresult sg_capture_add(
         struct sg_stream *stream, const struct sg_node_work *work)
 {
@@ -154,16 +104,25 @@ WEAK CUresult sg_capture_unsafe(void)
 {
 	return CUDA_SUCCESS;
 }
-WEAK struct sg_engine *sg_engines_create(struct sg_device *dev)
+WEAK CUresult sg_capture_record_event(
+        struct sg_stream *stream, struct sg_event *event, unsigned flags)
 {
-	return NULL;
+	return CUDA_ERROR_NOT_SUPPORTED;
 }
-WEAK struct sg_stream *sg_stream_new(
-        struct sg_ctx *ctx, enum sg_stream_kind kind, int priority)
+WEAK CUresult sg_capture_wait_event(
+        struct sg_stream *stream, struct sg_event *event, unsigned flags)
 {
-	return NULL;
+	return CUDA_ERROR_NOT_SUPPORTED;
 }
-WEAK void sg_streams_destroy(struct sg_ctx *ctx)
+WEAK CUresult sg_capture_implicit(struct sg_ctx *ctx)
+{
+	return CUDA_SUCCESS;
+}
+WEAK CUresult sg_capture_break_id(uint64_t id, CUresult error)
+{
+	return error;
+}
+WEAK void sg_capture_stream_gone(struct sg_stream *stream)
 {
 }
 WEAK void sg_stream_add_wait(struct sg_stream *stream, struct sg_op *op)
