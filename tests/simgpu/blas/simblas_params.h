@@ -214,11 +214,12 @@ _Static_assert(sizeof(struct simblas_vec) == 9 * 8 + 2 * 4,
 /*
  * One operand of a launch: count ranges of bytes, the i-th at
  * address + i * step_bytes. With indirect set, address is a device array of
- * count pointers, each to bytes. step_bytes may be negative.
+ * count pointers, each to bytes. step_bytes may be negative. Of each range,
+ * payload_bytes are touched; the rest are gaps between columns.
  */
 struct simblas_operand {
 	uint64_t address;
-	uint64_t bytes;
+	uint64_t bytes, payload_bytes;
 	int64_t step_bytes;
 	uint32_t count;
 	uint32_t roles;
@@ -292,6 +293,63 @@ static inline double simblas_gemm_flops(const struct simblas_gemm *p,
 	return mn * p->k * (is_complex ? 8 : 2);
 }
 
+/* An operand that is one range without gaps. */
+static inline struct simblas_operand simblas_range(
+        uint64_t address, uint64_t bytes, uint32_t roles)
+{
+	return (struct simblas_operand){
+	        .address = address,
+	        .bytes = bytes,
+	        .payload_bytes = bytes,
+	        .count = 1,
+	        .roles = roles,
+	};
+}
+
+/* A matrix of each product of p; stride counts elements. */
+static inline struct simblas_operand simblas_matrix(
+        const struct simblas_gemm *p, uint64_t address, uint64_t rows,
+        uint64_t cols, int64_t ld, int64_t stride, bool row_major,
+        uint32_t type, uint32_t roles)
+{
+	uint32_t element = simblas_type_bytes(type);
+
+	return (struct simblas_operand){
+	        .address = address,
+	        .bytes = simblas_matrix_bytes(rows, cols, ld, row_major, type),
+	        .payload_bytes = rows * cols * element,
+	        .step_bytes = stride * (int64_t)element,
+	        .count = p->batch,
+	        .roles = roles,
+	};
+}
+
+/* Bias and auxiliary matrix; returns how many of the two there are. */
+static inline unsigned simblas_epilogue_operands(
+        const struct simblas_gemm *p, struct simblas_operand *out)
+{
+	uint32_t bias_role =
+	        p->flags & SIMBLAS_BIAS_OUT ? SIMBLAS_WRITE : SIMBLAS_READ;
+	uint32_t aux_role =
+	        p->flags & SIMBLAS_AUX_OUT ? SIMBLAS_WRITE : SIMBLAS_READ;
+	unsigned count = 0;
+
+	if (p->bias)
+		out[count++] = simblas_matrix(p, p->bias,
+		        p->flags & SIMBLAS_BIAS_COLS ? p->n : p->m, 1, 0,
+		        p->stride_bias, false, p->type_bias, bias_role);
+	if (p->aux && p->flags & SIMBLAS_AUX_BITS) {
+		out[count] = simblas_range(
+		        p->aux, (uint64_t)p->ldaux / 8 * p->n, aux_role);
+		out[count].step_bytes = p->stride_aux / 8;
+		out[count++].count = p->batch;
+	} else if (p->aux) {
+		out[count++] = simblas_matrix(p, p->aux, p->m, p->n, p->ldaux,
+		        p->stride_aux, false, p->type_aux, aux_role);
+	}
+	return count;
+}
+
 /*
  * Writes the operands of a GEMM launch of this family to out, which has room
  * for SIMBLAS_MAX_OPERANDS, and returns how many there are. An operand that
@@ -301,84 +359,42 @@ static inline unsigned simblas_gemm_operands(const struct simblas_gemm *p,
         enum simblas_family family, struct simblas_operand *out)
 {
 	bool partial = family == SIMBLAS_GEMM_SPLITK;
-	bool reduce = family == SIMBLAS_SPLITK_REDUCE;
-	bool indirect = family == SIMBLAS_GEMM_BATCHED;
-	uint64_t rows_a = p->trans_a ? p->k : p->m;
-	uint64_t cols_a = p->trans_a ? p->m : p->k;
-	uint64_t rows_b = p->trans_b ? p->n : p->k;
-	uint64_t cols_b = p->trans_b ? p->k : p->n;
 	uint64_t scale_bytes = simblas_type_bytes(p->type_scale);
-	unsigned count = 0;
+	unsigned count = 0, matrices, i;
 
-#define SIMBLAS_ADD(at, size, stride, elem, times, how, via)                   \
-	(out[count++] = (struct simblas_operand){.address = (at),              \
-	         .bytes = (size),                                              \
-	         .step_bytes = (stride) * (int64_t)(elem),                     \
-	         .count = (times),                                             \
-	         .roles = (how),                                               \
-	         .indirect = (via)})
-
-	if (!reduce) {
-		SIMBLAS_ADD(p->a,
-		        simblas_matrix_bytes(rows_a, cols_a, p->lda,
-		                p->flags & SIMBLAS_ROW_A, p->type_a),
-		        p->stride_a, simblas_type_bytes(p->type_a), p->batch,
-		        SIMBLAS_READ, indirect);
-		SIMBLAS_ADD(p->b,
-		        simblas_matrix_bytes(rows_b, cols_b, p->ldb,
-		                p->flags & SIMBLAS_ROW_B, p->type_b),
-		        p->stride_b, simblas_type_bytes(p->type_b), p->batch,
-		        SIMBLAS_READ, indirect);
+	if (family != SIMBLAS_SPLITK_REDUCE) {
+		out[count++] = simblas_matrix(p, p->a, p->trans_a ? p->k : p->m,
+		        p->trans_a ? p->m : p->k, p->lda, p->stride_a,
+		        p->flags & SIMBLAS_ROW_A, p->type_a, SIMBLAS_READ);
+		out[count++] = simblas_matrix(p, p->b, p->trans_b ? p->n : p->k,
+		        p->trans_b ? p->k : p->n, p->ldb, p->stride_b,
+		        p->flags & SIMBLAS_ROW_B, p->type_b, SIMBLAS_READ);
 	}
-	if (p->workspace && p->workspace_bytes)
-		SIMBLAS_ADD(p->workspace, p->workspace_bytes, 0, 0, 1,
-		        partial ? SIMBLAS_WRITE : SIMBLAS_READ, false);
+	if (!partial && simblas_gemm_reads_c(p))
+		out[count++] = simblas_matrix(p, p->c, p->m, p->n, p->ldc,
+		        p->stride_c, p->flags & SIMBLAS_ROW_C, p->type_c,
+		        SIMBLAS_READ);
+	if (!partial)
+		out[count++] = simblas_matrix(p, p->d, p->m, p->n, p->ldd,
+		        p->stride_d, p->flags & SIMBLAS_ROW_D, p->type_d,
+		        SIMBLAS_WRITE);
+	matrices = count;
+	for (i = 0; i < matrices; i++)
+		out[i].indirect = family == SIMBLAS_GEMM_BATCHED;
+	if (p->workspace)
+		out[count++] = simblas_range(p->workspace, p->workspace_bytes,
+		        partial ? SIMBLAS_WRITE : SIMBLAS_READ);
 	if (partial)
 		return count;
-	if (simblas_gemm_reads_c(p))
-		SIMBLAS_ADD(p->c,
-		        simblas_matrix_bytes(p->m, p->n, p->ldc,
-		                p->flags & SIMBLAS_ROW_C, p->type_c),
-		        p->stride_c, simblas_type_bytes(p->type_c), p->batch,
-		        SIMBLAS_READ, indirect);
-	SIMBLAS_ADD(p->d,
-	        simblas_matrix_bytes(p->m, p->n, p->ldd,
-	                p->flags & SIMBLAS_ROW_D, p->type_d),
-	        p->stride_d, simblas_type_bytes(p->type_d), p->batch,
-	        SIMBLAS_WRITE, indirect);
-	if (p->bias)
-		SIMBLAS_ADD(p->bias,
-		        (uint64_t)(p->flags & SIMBLAS_BIAS_COLS ? p->n : p->m) *
-		                simblas_type_bytes(p->type_bias),
-		        p->stride_bias, simblas_type_bytes(p->type_bias),
-		        p->batch,
-		        p->flags & SIMBLAS_BIAS_OUT ? SIMBLAS_WRITE
-		                                    : SIMBLAS_READ,
-		        false);
-	if (p->aux && p->flags & SIMBLAS_AUX_BITS)
-		SIMBLAS_ADD(p->aux, (uint64_t)p->ldaux / 8 * p->n,
-		        p->stride_aux / 8, 1, p->batch,
-		        p->flags & SIMBLAS_AUX_OUT ? SIMBLAS_WRITE
-		                                   : SIMBLAS_READ,
-		        false);
-	else if (p->aux)
-		SIMBLAS_ADD(p->aux,
-		        simblas_matrix_bytes(
-		                p->m, p->n, p->ldaux, false, p->type_aux),
-		        p->stride_aux, simblas_type_bytes(p->type_aux),
-		        p->batch,
-		        p->flags & SIMBLAS_AUX_OUT ? SIMBLAS_WRITE
-		                                   : SIMBLAS_READ,
-		        false);
+	count += simblas_epilogue_operands(p, out + count);
 	if (p->flags & SIMBLAS_ALPHA_VECTOR)
 		scale_bytes *= p->m;
 	if (p->alpha_ptr)
-		SIMBLAS_ADD(p->alpha_ptr, scale_bytes, 0, 0, 1, SIMBLAS_READ,
-		        false);
+		out[count++] =
+		        simblas_range(p->alpha_ptr, scale_bytes, SIMBLAS_READ);
 	if (p->beta_ptr)
-		SIMBLAS_ADD(
-		        p->beta_ptr, scale_bytes, 0, 0, 1, SIMBLAS_READ, false);
-#undef SIMBLAS_ADD
+		out[count++] =
+		        simblas_range(p->beta_ptr, scale_bytes, SIMBLAS_READ);
 	return count;
 }
 

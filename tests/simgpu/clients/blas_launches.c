@@ -108,6 +108,7 @@ START_TEST(gemm_carries_operands_and_scalars)
 	/* a 96x32 ld 100, b 40x32 ld 48, c and d 96x40 ld 128 */
 	ck_assert_uint_eq(simblas_gemm_operands(&p, SIMBLAS_GEMM, operands), 4);
 	ck_assert_uint_eq(operands[0].bytes, (31 * 100 + 96) * 2);
+	ck_assert_uint_eq(operands[0].payload_bytes, 96 * 32 * 2);
 	ck_assert_uint_eq(operands[1].bytes, (31 * 48 + 40) * 2);
 	ck_assert_uint_eq(operands[2].bytes, (39 * 128 + 96) * 2);
 	ck_assert_uint_eq(operands[2].roles, SIMBLAS_READ);
@@ -199,8 +200,8 @@ START_TEST(few_tiles_and_long_k_are_cut)
 	ck_assert_uint_eq(
 	        simblas_gemm_operands(&reduce, SIMBLAS_SPLITK_REDUCE, operands),
 	        2);
-	ck_assert_uint_eq(operands[0].roles, SIMBLAS_READ);
-	ck_assert_uint_eq(operands[1].roles, SIMBLAS_WRITE);
+	ck_assert_uint_eq(operands[0].roles, SIMBLAS_WRITE);
+	ck_assert_uint_eq(operands[1].roles, SIMBLAS_READ);
 
 	/* Room for three parts only. */
 	ck_assert_int_eq(

@@ -41,11 +41,11 @@ static uint64_t add_operand(struct sg_op *op, const struct simblas_operand *x)
 	if (x->indirect) {
 		/* What the pointers lead to is not known without content. */
 		touch(op, x->address, (uint64_t)x->count * 8, SIMBLAS_READ);
-		return x->bytes * x->count;
+		return x->payload_bytes * x->count;
 	}
 	touch(op, reach < 0 ? x->address + (uint64_t)reach : x->address,
 	        x->bytes + (uint64_t)(reach < 0 ? -reach : reach), x->roles);
-	return x->step_bytes ? x->bytes * x->count : x->bytes;
+	return x->step_bytes ? x->payload_bytes * x->count : x->payload_bytes;
 }
 
 static void describe_gemm(enum simblas_family family, enum simblas_class class,
