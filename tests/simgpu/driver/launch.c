@@ -222,7 +222,6 @@ CUresult sg_launch_issue(
 	launch->fn->loaded = true;
 	sg_kernel_describe(launch, op);
 	sg_content_launch(launch, op);
-	stream->ctx->dev->count.launches++;
 	return sg_op_enqueue(op);
 }
 
