@@ -233,6 +233,33 @@ def roofline():
         )
 
 
+def products():
+    """Each product takes what its type's peak rate and the memory allow."""
+    with open(
+        ROOT / f"tests/simgpu/models/{BIG_DEVICE}.json", encoding="utf-8"
+    ) as file:
+        model = json.load(file)
+    outcome = run(Spec(WORKLOADS / "products.py"))
+    seen = {line["name"]: line for line in outcome.steps()}
+    expect(len(seen) > 70, f"{len(seen)} products")
+    for name, line in seen.items():
+        ms = (
+            line["flops"]
+            / (model["flops"][line["rate"]] * model["gemm_efficiency"])
+            * 1e3
+        )
+        # Copies of operands, a bias or a reduction beside the product.
+        expect(
+            ms <= line["ms"] <= ms * 1.1 + 0.05,
+            f"{name}: {line['ms']:.4f} ms, roofline {ms:.4f} ms",
+        )
+    expect(
+        "not supported: GEMM" not in outcome.err
+        and "not supported: matmul" not in outcome.err,
+        outcome.err[-2000:],
+    )
+
+
 def all_cases():
     language = WORKLOADS / "language_model.py"
     vision = WORKLOADS / "vision.py"
@@ -263,6 +290,7 @@ def all_cases():
             name, vision, name, "--batch", batch, steps=3, full=True, big=True
         )
     cases.append(Case("torch/roofline", roofline))
+    cases.append(Case("torch/products", products))
     for value in "12GB x", "12GB", "much", "-1GiB":
         cases.append(
             Case(f"torch/bad-limit/{value}", lambda v=value: bad_limit(v))
