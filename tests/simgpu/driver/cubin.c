@@ -324,7 +324,7 @@ static int read_section(struct cubin *cubin, Elf_Scn *section)
 	return 0;
 }
 
-static int read_image(struct cubin *cubin)
+static int read_image(struct cubin *cubin, size_t bytes)
 {
 	Elf_Scn *section = NULL;
 	GElf_Ehdr head;
@@ -337,6 +337,10 @@ static int read_image(struct cubin *cubin)
 	        head.e_machine != EM_CUDA_MACHINE ||
 	        elf_getshdrnum(cubin->elf, &cubin->n_sections) < 0 ||
 	        elf_getshdrstrndx(cubin->elf, &cubin->names_section) < 0)
+		return -EINVAL;
+	/* libelf leaves sections out that lie beyond the end. */
+	if (head.e_shentsize != sizeof(Elf64_Shdr) || head.e_shoff > bytes ||
+	        head.e_shnum > (bytes - head.e_shoff) / sizeof(Elf64_Shdr))
 		return -EINVAL;
 	/* Since ABI 8 the capability stands one byte higher. */
 	cubin->code->sm = (int)(head.e_ident[EI_ABIVERSION] >= 8
@@ -377,7 +381,7 @@ int sg_cubin_parse(const uint8_t *data, size_t bytes, struct sg_code **ret_code)
 	if (!cubin.elf)
 		return -EINVAL;
 	cubin.code = sg_code_new();
-	r = read_image(&cubin);
+	r = read_image(&cubin, bytes);
 	free(cubin.kernel_of_section);
 	free(cubin.kernel_of_symbol);
 	elf_end(cubin.elf);
