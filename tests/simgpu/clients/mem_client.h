@@ -9,6 +9,7 @@
 #include <cuda.h>
 
 #include <check.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
