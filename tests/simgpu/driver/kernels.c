@@ -178,7 +178,7 @@ static void scan_add(uint64_t va, uint64_t block_va, uint64_t block_bytes)
 static uint64_t scan_params(const struct sg_launch *launch, struct sg_op *op)
 {
 	uint32_t words = launch->fn->params_bytes / 8;
-	uint64_t bytes = 0;
+	uint64_t block_va = 0, block_bytes = 0, bytes = 0;
 
 	if (++scanner.scan == 0) {
 		memset(scanner.slots, 0, sizeof(scanner.slots));
@@ -186,12 +186,18 @@ static uint64_t scan_params(const struct sg_launch *launch, struct sg_op *op)
 	}
 	scanner.n_found = 0;
 	for (uint32_t i = 0; i < words; i++) {
-		uint64_t word, block_va, block_bytes;
+		uint64_t word;
 
 		memcpy(&word, launch->params + i * 8, 8);
-		if (sg_is_device_va(word) &&
-		        sg_block_at(word, &block_va, &block_bytes))
-			scan_add(word, block_va, block_bytes);
+		if (!sg_is_device_va(word))
+			continue;
+		/* Neighbouring words often point into one block. */
+		if (word - block_va >= block_bytes &&
+		        !sg_block_at(word, &block_va, &block_bytes)) {
+			block_bytes = 0;
+			continue;
+		}
+		scan_add(word, block_va, block_bytes);
 	}
 	for (unsigned i = 0; i < scanner.n_found; i++) {
 		uint64_t from = scanner.found[i].from;
