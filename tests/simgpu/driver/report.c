@@ -129,6 +129,7 @@ static char *expand(const char *pattern)
 void sg_report_write(void)
 {
 	char *name, *temporary;
+	size_t bytes;
 	json_t *root;
 
 	if (!sg_settings.report || !sg_owns_process())
@@ -137,8 +138,9 @@ void sg_report_write(void)
 		;
 	root = report_json();
 	name = expand(sg_settings.report);
-	temporary = sg_xcalloc(1, strlen(name) + 32);
-	sprintf(temporary, "%s.%ld.tmp", name, (long)getpid());
+	bytes = strlen(name) + 32;
+	temporary = sg_xcalloc(1, bytes);
+	snprintf(temporary, bytes, "%s.%ld.tmp", name, (long)getpid());
 	if (json_dump_file(root, temporary,
 	            JSON_INDENT(2) | JSON_SORT_KEYS | JSON_ENSURE_ASCII) ||
 	        rename(temporary, name)) {
