@@ -129,6 +129,8 @@ static float square_ms(
 	expect(cuEventRecord(stop, NULL), 0, "cuEventRecord");
 	expect(cuEventSynchronize(stop), 0, "cuEventSynchronize");
 	expect(cuEventElapsedTime(&ms, start, stop), 0, "cuEventElapsedTime");
+	cuEventDestroy(start);
+	cuEventDestroy(stop);
 	cuMemFree(a);
 	cuMemFree(b);
 	cuMemFree(c);
