@@ -176,6 +176,7 @@ static void child_unmapped(void)
 	expect(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS, "synchronise");
 	expect(square(handle, 4096, a, a, c, CUDA_R_32F, CUBLAS_COMPUTE_32F),
 	        CUBLAS_STATUS_EXECUTION_FAILED, "gemm after the error");
+	expect(cublasDestroy(handle), 0, "cublasDestroy");
 }
 
 static const struct {
