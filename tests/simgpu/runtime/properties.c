@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* cudaGetDeviceProperties and what chooses a device by it. */
+/* cudaGetDeviceProperties and what chooses a device by it. LUIDs exist on
+ * Windows only; their fields stay 0. */
 #include "rt.h"
 
 #include <string.h>
@@ -24,7 +25,6 @@ static const struct row rows[] = {
 
 static CUresult fill(struct cudaDeviceProp *prop, CUdevice device)
 {
-	unsigned luid_mask = 0;
 	CUuuid uuid;
 	CUresult res;
 
@@ -38,10 +38,6 @@ static CUresult fill(struct cudaDeviceProp *prop, CUdevice device)
 	res = drv()->DeviceTotalMem(&prop->totalGlobalMem, device);
 	if (res != CUDA_SUCCESS)
 		return res;
-	/* LUIDs are Windows' affair; without one the field stays 0. */
-	if (drv()->DeviceGetLuid(prop->luid, &luid_mask, device) ==
-	        CUDA_SUCCESS)
-		prop->luidDeviceNodeMask = luid_mask;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char *field = (char *)prop + rows[i].offset;
 		size_t size;
