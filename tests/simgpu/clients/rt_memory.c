@@ -3,6 +3,7 @@
  * The runtime's memory, copies, streams, events and graphs, on the simulated
  * device tiny-1g.
  */
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <check.h>
@@ -215,12 +216,15 @@ END_TEST
 
 START_TEST(a_lost_context_stays_lost_until_reset)
 {
+	CUdeviceptr reserved;
 	void *device;
 
-	OK(cudaMalloc(&device, (size_t)8 << 20));
-	OK(cudaFree(device));
-	/* Nothing is mapped there any more. */
-	cudaMemsetAsync(device, 0, (size_t)8 << 20, NULL);
+	OK(cudaFree(NULL));
+	ck_assert_int_eq(
+	        cuMemAddressReserve(&reserved, (size_t)8 << 20, 0, 0, 0),
+	        CUDA_SUCCESS);
+	/* Nothing is mapped there. */
+	cudaMemsetAsync((void *)reserved, 0, (size_t)8 << 20, NULL);
 	ck_assert_int_eq(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
 	ck_assert_int_eq(cudaGetLastError(), cudaErrorIllegalAddress);
 	ck_assert_int_eq(cudaGetLastError(), cudaErrorIllegalAddress);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * libcupti.so.13 of the simulated GPU: subscription and activity collection
- * as far as profilers need them to start, run and stop. There is one
- * subscriber at a time; SIMGPU_CUPTI=taken acts as if another tool were it.
- * No activity records are produced and no callbacks made yet: a profiler sees
- * an empty trace. Callable from any thread; cupti_lock guards the state.
+ * libcupti.so.13 of the simulated GPU: subscription and correlation. There is
+ * one subscriber at a time; SIMGPU_CUPTI=taken acts as if another tool were
+ * it. No callbacks are made: a subscriber is only kept. Callable from any
+ * thread; cupti_lock guards the state.
  */
+#include "activity.h"
+
 #include <cupti.h>
 
 #include <pthread.h>
@@ -19,7 +20,7 @@ struct CUpti_Subscriber_st {
 	void *user;
 };
 
-enum { CORRELATION_DEPTH_MAX = 256 };
+enum { CORRELATION_DEPTH_MAX = 64 };
 struct correlation_stack {
 	uint64_t ids[CORRELATION_DEPTH_MAX];
 	unsigned depth;
@@ -28,9 +29,6 @@ struct correlation_stack {
 static pthread_mutex_t cupti_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Guarded by cupti_lock. */
 static CUpti_SubscriberHandle subscriber;
-static bool enabled[CUPTI_ACTIVITY_KIND_COUNT];
-static CUpti_BuffersCallbackRequestFunc buffer_request;
-static CUpti_BuffersCallbackCompleteFunc buffer_complete;
 
 static CUptiResult missing(const char *name, bool *said)
 {
@@ -175,140 +173,25 @@ CUptiResult CUPTIAPI cuptiFinalize(void)
 	pthread_mutex_lock(&cupti_lock);
 	old = subscriber;
 	subscriber = NULL;
-	memset(enabled, 0, sizeof(enabled));
-	buffer_request = NULL;
-	buffer_complete = NULL;
 	pthread_mutex_unlock(&cupti_lock);
 	free(old);
-	return CUPTI_SUCCESS;
-}
-
-/* ------------------------------------------------------------------ activity
- */
-
-static CUptiResult set_enabled(CUpti_ActivityKind kind, bool on)
-{
-	if ((int)kind <= CUPTI_ACTIVITY_KIND_INVALID ||
-	        kind >= CUPTI_ACTIVITY_KIND_COUNT)
-		return CUPTI_ERROR_INVALID_KIND;
-	pthread_mutex_lock(&cupti_lock);
-	enabled[kind] = on;
-	pthread_mutex_unlock(&cupti_lock);
-	return CUPTI_SUCCESS;
-}
-
-CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind)
-{
-	return set_enabled(kind, true);
-}
-
-CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind)
-{
-	return set_enabled(kind, false);
-}
-
-/* Filters of records: there are none to filter. */
-CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(
-        CUpti_CallbackId cbid, uint8_t enable)
-{
-	return CUPTI_SUCCESS;
-}
-
-CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(
-        CUpti_CallbackId cbid, uint8_t enable)
-{
-	return CUPTI_SUCCESS;
-}
-
-CUptiResult CUPTIAPI cuptiActivityEnableCudaEventDeviceTimestamps(
-        uint8_t enable)
-{
-	return CUPTI_SUCCESS;
-}
-
-CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(
-        CUpti_BuffersCallbackRequestFunc request,
-        CUpti_BuffersCallbackCompleteFunc complete)
-{
-	if (!request || !complete)
-		return CUPTI_ERROR_INVALID_PARAMETER;
-	pthread_mutex_lock(&cupti_lock);
-	buffer_request = request;
-	buffer_complete = complete;
-	pthread_mutex_unlock(&cupti_lock);
-	return CUPTI_SUCCESS;
-}
-
-CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(
-        CUpti_TimestampCallbackFunc timestamp)
-{
-	return timestamp ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
-}
-
-CUptiResult CUPTIAPI cuptiActivitySetAttribute(
-        CUpti_ActivityAttribute attr, size_t *bytes, void *value)
-{
-	return bytes && value ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
-}
-
-/*
- * Hands one empty buffer through the profiler's callbacks if anything is
- * collected, so that a profiler that waits for its first buffer gets one.
- */
-CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
-{
-	CUpti_BuffersCallbackRequestFunc request;
-	CUpti_BuffersCallbackCompleteFunc complete;
-	uint8_t *buffer = NULL;
-	size_t bytes = 0, max_records = 0;
-	bool any = false;
-
-	pthread_mutex_lock(&cupti_lock);
-	for (int i = 0; i < CUPTI_ACTIVITY_KIND_COUNT; i++)
-		any |= enabled[i];
-	request = buffer_request;
-	complete = buffer_complete;
-	pthread_mutex_unlock(&cupti_lock);
-	if (!any || !request)
-		return CUPTI_SUCCESS;
-	/* No lock is held into the profiler's code. */
-	request(&buffer, &bytes, &max_records);
-	if (buffer)
-		complete(NULL, 0, buffer, bytes, 0);
-	return CUPTI_SUCCESS;
-}
-
-CUptiResult CUPTIAPI cuptiActivityGetNextRecord(
-        uint8_t *buffer, size_t valid_bytes, CUpti_Activity **record)
-{
-	if (!buffer || !record)
-		return CUPTI_ERROR_INVALID_PARAMETER;
-	return CUPTI_ERROR_MAX_LIMIT_REACHED;
-}
-
-CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(
-        CUcontext ctx, uint32_t stream, size_t *dropped)
-{
-	if (!dropped)
-		return CUPTI_ERROR_INVALID_PARAMETER;
-	*dropped = 0;
+	activity_reset();
 	return CUPTI_SUCCESS;
 }
 
 /* -------------------------------------------------------------- correlation */
 
-/* The calling thread's stack of one kind of external id. */
+/* The calling thread's stack of one kind of external id. The ids are kept but
+ * appear in no record. */
 static struct correlation_stack *stack_of(CUpti_ExternalCorrelationKind kind)
 {
 	static __thread struct correlation_stack
-	        *stacks[CUPTI_EXTERNAL_CORRELATION_KIND_SIZE];
+	        stacks[CUPTI_EXTERNAL_CORRELATION_KIND_SIZE];
 
 	if ((int)kind <= CUPTI_EXTERNAL_CORRELATION_KIND_INVALID ||
 	        kind >= CUPTI_EXTERNAL_CORRELATION_KIND_SIZE)
 		return NULL;
-	if (!stacks[kind])
-		stacks[kind] = calloc(1, sizeof(*stacks[kind]));
-	return stacks[kind];
+	return &stacks[kind];
 }
 
 CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(

@@ -32,8 +32,7 @@ static int (*device_count)(void);
 static int (*device_get_info)(int device, struct simgpu_device_info *ret_info);
 static int (*driver_get_version)(int *version);
 
-/* ------------------------------------------------------------ initialisation
- */
+/* ----------------------------------------------------------- initialisation */
 
 static nvmlReturn_t bind_driver(void)
 {
@@ -132,8 +131,7 @@ const char *nvmlErrorString(nvmlReturn_t result)
 	}
 }
 
-/* -------------------------------------------------------------------- system
- */
+/* ------------------------------------------------------------------- system */
 
 static nvmlReturn_t copy_text(char *to, unsigned length, const char *text)
 {
@@ -180,8 +178,7 @@ nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned length)
 	return nvmlSystemGetDriverVersion(version, length);
 }
 
-/* ------------------------------------------------------------------- handles
- */
+/* ------------------------------------------------------------------ handles */
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
 {
@@ -278,8 +275,7 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *id, nvmlDevice_t *device)
 	return nvmlDeviceGetHandleByPciBusId_v2(id, device);
 }
 
-/* ------------------------------------------------------------------ identity
- */
+/* ----------------------------------------------------------------- identity */
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
 {
