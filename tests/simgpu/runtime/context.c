@@ -131,7 +131,6 @@ cudaError_t rt_reset_device(int device)
 	primary[device] = NULL;
 	pthread_mutex_unlock(&primary_lock);
 	rt_functions_forget();
-	rt_error_reset();
 	res = drv()->DevicePrimaryCtxReset(device);
 	if (res != CUDA_SUCCESS)
 		return rt_error_from(res);

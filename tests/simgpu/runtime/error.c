@@ -5,7 +5,7 @@
  *
  * An ordinary error is kept per thread until cudaGetLastError takes it. A
  * sticky one (the context is lost) is kept for the process and every thread
- * sees it until the device is reset; cudaGetLastError does not clear it.
+ * sees it ever after, as documented: the process must be started again.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -101,12 +101,6 @@ cudaError_t rt_done(CUresult res)
 	if (res == CUDA_SUCCESS)
 		return cudaSuccess;
 	return rt_fail(rt_error_from(res));
-}
-
-void rt_error_reset(void)
-{
-	atomic_store(&sticky_error, 0);
-	last_error = cudaSuccess;
 }
 
 cudaError_t rt_missing(const char *name, bool *said)

@@ -64,8 +64,6 @@ cudaError_t rt_error_from(CUresult res);
 cudaError_t rt_fail(cudaError_t err);
 /* The end of an API function: maps, records and returns the driver's result. */
 cudaError_t rt_done(CUresult res);
-/* Forgets sticky errors: the device was reset. */
-void rt_error_reset(void);
 /* Says once on stderr that a function is missing; cudaErrorNotSupported. Each
  * caller owns one flag. */
 cudaError_t rt_missing(const char *name, bool *said);
