@@ -222,33 +222,6 @@ START_TEST(nothing_is_left_after_unregistering)
 }
 END_TEST
 
-START_TEST(a_kernel_as_a_graph_node)
-{
-	struct cudaKernelNodeParams params = {
-	        .func = &scale_stub, .gridDim = grid, .blockDim = block};
-	struct cudaKernelNodeParams got;
-	struct arguments args;
-	cudaGraphNode_t node;
-	cudaGraphExec_t exec;
-	cudaGraph_t graph;
-
-	prepare(&args);
-	params.kernelParams = args.list;
-	OK(cudaGraphCreate(&graph, 0));
-	OK(cudaGraphAddKernelNode(&node, graph, NULL, 0, &params));
-	OK(cudaGraphKernelNodeGetParams(node, &got));
-	ck_assert_uint_eq(got.gridDim.x, grid.x);
-	ck_assert_uint_eq(got.blockDim.x, block.x);
-	/* What was read can be set again. */
-	OK(cudaGraphKernelNodeSetParams(node, &got));
-	OK(cudaGraphInstantiate(&exec, graph, 0));
-	OK(cudaGraphLaunch(exec, NULL));
-	OK(cudaDeviceSynchronize());
-	OK(cudaGraphExecDestroy(exec));
-	OK(cudaGraphDestroy(graph));
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("rt_kernels");
@@ -266,7 +239,6 @@ int main(void)
 	tcase_add_test(tcase, configurations_nest);
 	tcase_add_test(tcase, kernels_survive_a_reset);
 	tcase_add_test(tcase, nothing_is_left_after_unregistering);
-	tcase_add_test(tcase, a_kernel_as_a_graph_node);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

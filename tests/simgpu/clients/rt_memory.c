@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The runtime's memory, copies, streams, events and graphs, on the simulated
- * device tiny-1g.
+ * The runtime's memory, copies and events, on the simulated device tiny-1g.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -154,46 +153,6 @@ START_TEST(events_measure_copies)
 }
 END_TEST
 
-static void count(void *user)
-{
-	++*(int *)user;
-}
-
-START_TEST(captured_work_runs_at_each_launch)
-{
-	enum cudaStreamCaptureStatus status;
-	unsigned long long id = 0;
-	cudaGraphExec_t exec;
-	cudaStream_t stream;
-	cudaGraph_t graph;
-	size_t nodes = 0;
-	void *device;
-	int calls = 0;
-
-	OK(cudaMalloc(&device, BYTES));
-	OK(cudaStreamCreate(&stream));
-	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-	OK(cudaMemsetAsync(device, 0, BYTES, stream));
-	OK(cudaLaunchHostFunc(stream, count, &calls));
-	OK(cudaStreamGetCaptureInfo(
-	        stream, &status, &id, NULL, NULL, NULL, NULL));
-	ck_assert_int_eq(status, cudaStreamCaptureStatusActive);
-	OK(cudaStreamEndCapture(stream, &graph));
-	OK(cudaGraphGetNodes(graph, NULL, &nodes));
-	ck_assert_uint_eq(nodes, 2);
-	ck_assert_int_eq(calls, 0);
-	OK(cudaGraphInstantiate(&exec, graph, 0));
-	OK(cudaGraphLaunch(exec, stream));
-	OK(cudaGraphLaunch(exec, stream));
-	OK(cudaStreamSynchronize(stream));
-	ck_assert_int_eq(calls, 2);
-	OK(cudaGraphExecDestroy(exec));
-	OK(cudaGraphDestroy(graph));
-	OK(cudaStreamDestroy(stream));
-	OK(cudaFree(device));
-}
-END_TEST
-
 START_TEST(stream_ordered_memory_returns_to_its_pool)
 {
 	uint64_t keep = UINT64_MAX, used = 1;
@@ -249,7 +208,6 @@ int main(void)
 	tcase_add_test(tcase, copies_check_direction_and_pitch);
 	tcase_add_test(tcase, copies_of_pitched_boxes);
 	tcase_add_test(tcase, events_measure_copies);
-	tcase_add_test(tcase, captured_work_runs_at_each_launch);
 	tcase_add_test(tcase, stream_ordered_memory_returns_to_its_pool);
 	tcase_add_test(tcase, a_lost_context_stays_lost);
 	suite_add_tcase(suite, tcase);

@@ -83,18 +83,12 @@ cudaError_t rt_enter_context(CUcontext *ret_ctx)
 
 cudaError_t rt_current_device(int *ret_device)
 {
-	CUcontext ctx = NULL;
 	CUdevice device;
-	CUresult res = drv()->CtxGetCurrent(&ctx);
+	CUresult res = drv()->CtxGetDevice(&device);
 
-	if (res != CUDA_SUCCESS)
-		return rt_error_from(res);
-	if (!ctx) {
-		*ret_device = thread_device;
-		return cudaSuccess;
-	}
-	res = drv()->CtxGetDevice(&device);
-	if (res != CUDA_SUCCESS)
+	if (res == CUDA_ERROR_INVALID_CONTEXT)
+		device = thread_device; /* none is current */
+	else if (res != CUDA_SUCCESS)
 		return rt_error_from(res);
 	*ret_device = device;
 	return cudaSuccess;

@@ -51,11 +51,13 @@ OWN = re.compile(
 HASHED = re.compile(r"^(lib[\w-]+)\.[0-9a-f]{8}(\.so\.\d+)$")
 
 # Functions that return a text, and those that return a number which is no
-# status (a version: none) or a pointer (none).
+# status: a pointer (none) or a version (none; PyTorch asks for it by itself, so
+# it is not named).
 TEXT = re.compile(r"(GetErrorString|GetLastErrorString|^ncclGetLastError)$")
-ZERO = re.compile(
+ZERO = re.compile(r"^(nvshmem_malloc|nvshmem_ptr|nvshmemx_mc_ptr)$")
+QUIET = re.compile(
     r"^(cudnnGetVersion|cudnnGetCudartVersion|cudnnGetMaxDeviceVersion"
-    r"|nvshmem_malloc|nvshmem_ptr|nvshmemx_mc_ptr|nvshmemid_init_status)$"
+    r"|nvshmemid_init_status)$"
 )
 
 HEAD = """\
@@ -76,6 +78,14 @@ FUNCTION = """
 
 	name_once("{name}", &said);
 	return {value};
+}}
+"""
+
+QUIET_FUNCTION = """
+long {name}(void);
+long {name}(void)
+{{
+	return 0;
 }}
 """
 
@@ -150,6 +160,8 @@ def source(soname, nodes):
         for name, is_data in sorted(symbols.items()):
             if is_data:
                 parts.append(DATA.format(name=name))
+            elif QUIET.match(name):
+                parts.append(QUIET_FUNCTION.format(name=name))
             elif TEXT.search(name):
                 value = '"not supported by the simulated GPU"'
                 parts.append(
