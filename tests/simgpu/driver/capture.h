@@ -21,4 +21,17 @@ CUresult sg_capture_break_id(uint64_t id, CUresult error);
 /* A stream is being destroyed. */
 void sg_capture_stream_gone(struct sg_stream *stream);
 
+struct sg_capture_info {
+	CUstreamCaptureStatus status;
+	cuuint64_t id;
+	CUgraph graph;
+	const CUgraphNode *deps; /* until the stream captures more */
+	size_t n_deps;
+};
+/* Public streams in; errors as the API has them. */
+CUresult sg_capture_info(
+        CUstream stream, bool per_thread, struct sg_capture_info *ret_info);
+CUresult sg_capture_set_deps(CUstream stream, bool per_thread,
+        CUgraphNode *deps, size_t n_deps, unsigned flags);
+
 #endif

@@ -29,6 +29,9 @@ void sg_op_finished(struct sg_op *op);
 /* Hands an op's function to the driver's thread, which runs them in this
  * order in real time; sets op->host_gate. */
 void sg_hostfn_push(struct sg_op *op);
+/* The same without an op: fn(arg), after the functions so far. Nobody waits for
+ * it. */
+void sg_hostfn_call(CUhostFn fn, void *arg);
 /* Have the functions up to that gate returned? */
 bool sg_hostfn_done(uint64_t gate);
 /* Waits for that without the lock; at once on the driver's own thread. */

@@ -71,19 +71,31 @@ static void start_thread(void)
 	thread_owner = getpid();
 }
 
-void sg_hostfn_push(struct sg_op *op)
+static uint64_t push(CUhostFn fn, void *arg)
 {
 	struct call *call = sg_xcalloc(1, sizeof(*call));
+	uint64_t gate;
 
 	start_thread();
-	call->fn = op->host_fn;
-	call->arg = op->host_arg;
+	call->fn = fn;
+	call->arg = arg;
 	pthread_mutex_lock(&mutex);
 	*tail = call;
 	tail = &call->next;
-	op->host_gate = ++pushed;
+	gate = ++pushed;
 	pthread_cond_signal(&wake);
 	pthread_mutex_unlock(&mutex);
+	return gate;
+}
+
+void sg_hostfn_push(struct sg_op *op)
+{
+	op->host_gate = push(op->host_fn, op->host_arg);
+}
+
+void sg_hostfn_call(CUhostFn fn, void *arg)
+{
+	push(fn, arg);
 }
 
 uint64_t sg_hostfn_latest(void)

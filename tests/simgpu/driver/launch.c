@@ -277,6 +277,23 @@ CUresult sg_node_issue(
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult sg_launch_make(CUfunction fn, const struct sg_launch *shape,
+        void **params, void **extra, struct sg_launch **ret_launch)
+{
+	uint8_t bytes[SG_PARAMS_MAX_BYTES];
+	struct sg_launch launch = *shape;
+	CUresult r = sg_function_resolve(fn, &launch.fn);
+
+	launch.params = bytes;
+	if (r == CUDA_SUCCESS)
+		r = check_dimensions(&launch);
+	if (r == CUDA_SUCCESS)
+		r = read_params(launch.fn, params, extra, bytes);
+	if (r == CUDA_SUCCESS)
+		*ret_launch = sg_launch_dup(&launch);
+	return r;
+}
+
 /* A launch call's arguments, whichever form it came in. */
 struct request {
 	CUfunction fn;

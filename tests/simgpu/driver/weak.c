@@ -3,11 +3,7 @@
  * Weak definitions of what the parts of the driver call in each other, so that
  * each links and runs without the others. Dropped as the real ones land.
  */
-#include "tests/simgpu/driver/capture.h"
-#include "tests/simgpu/driver/engine.h"
 #include "tests/simgpu/driver/sg.h"
-#include "tests/simgpu/driver/start.h"
-#include "tests/simgpu/driver/stream.h"
 
 #include <errno.h>
 
@@ -83,48 +79,5 @@ WEAK void sg_content_launch(const struct sg_launch *launch, struct sg_op *op)
 {
 }
 WEAK void sg_content_chunk_gone(struct sg_chunk *chunk)
-{
-}
-WEAK void sg_report_write(void)
-{
-}
-WEAK void sg_activity(const struct sg_op *op)
-{
-}
-WEAK CUresult sg_capture_add(
-        struct sg_stream *stream, const struct sg_node_work *work)
-{
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-WEAK CUresult sg_capture_break(struct sg_stream *stream, CUresult error)
-{
-	return error;
-}
-WEAK CUresult sg_capture_unsafe(void)
-{
-	return CUDA_SUCCESS;
-}
-WEAK CUresult sg_capture_record_event(
-        struct sg_stream *stream, struct sg_event *event, unsigned flags)
-{
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-WEAK CUresult sg_capture_wait_event(
-        struct sg_stream *stream, struct sg_event *event, unsigned flags)
-{
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-WEAK CUresult sg_capture_implicit(struct sg_ctx *ctx)
-{
-	return CUDA_SUCCESS;
-}
-WEAK CUresult sg_capture_break_id(uint64_t id, CUresult error)
-{
-	return error;
-}
-WEAK void sg_capture_stream_gone(struct sg_stream *stream)
-{
-}
-WEAK void sg_stream_add_wait(struct sg_stream *stream, struct sg_op *op)
 {
 }
