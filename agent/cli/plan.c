@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* `tapeswap plan PROFILE --limit L -o plan.json [--stats FILE]`. */
+#include "agent/cli/planning.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "planner/plan.h"
+#include "planner/plan_json.h"
+
+static const char usage[] =
+        "usage: tapeswap plan PROFILE --limit L [-o FILE] [--stats FILE]\n"
+        "                     [--search EVALUATIONS]\n"
+        "\n"
+        "Plans what to keep, swap and replay. L: bytes, KiB, MiB, GiB, or % "
+        "of\n"
+        "the unlimited peak. Exit status 1: L does not fit; the smallest "
+        "limit\n"
+        "that does is printed.\n";
+
+enum {
+	OPT_LIMIT = 256,
+	OPT_STATS,
+	OPT_SEARCH,
+	OPT_HELP,
+};
+
+static const struct option options[] = {
+        {"limit", required_argument, NULL, OPT_LIMIT},
+        {"stats", required_argument, NULL, OPT_STATS},
+        {"search", required_argument, NULL, OPT_SEARCH},
+        {"help", no_argument, NULL, OPT_HELP},
+        {NULL, 0, NULL, 0},
+};
+
+struct request {
+	const char *limit;
+	const char *output;
+	const char *stats;
+	struct ts_plan_options plan;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static int write_stats(const char *path, uint64_t planning_ns,
+        const struct ts_plan_stats *stats)
+{
+	json_t *root = ts_cli_json_object("tapeswap-plan-stats");
+	int err;
+
+	json_object_set_new(
+	        root, "planning_ns", json_integer((json_int_t)planning_ns));
+	json_object_set_new(root, "evaluations",
+	        json_integer((json_int_t)stats->evaluations));
+	json_object_set_new(root, "simulated_instrs",
+	        json_integer((json_int_t)stats->simulated_instrs));
+	err = ts_cli_write_json(path, root);
+	json_decref(root);
+	return err;
+}
+
+static int does_not_fit(const struct ts_plan *plan)
+{
+	printf("does not fit: limit %.2f GiB, least limit %.2f GiB "
+	       "(%llu bytes)\n",
+	        (double)plan->limit_bytes / (1 << 30),
+	        (double)plan->smallest_feasible_limit_bytes / (1 << 30),
+	        (unsigned long long)plan->smallest_feasible_limit_bytes);
+	return TS_EXIT_NO;
+}
+
+static int make_plan(const struct request *r, const struct ts_profile *profile,
+        uint64_t limit_bytes)
+{
+	struct ts_plan_stats stats = {0};
+	struct ts_plan plan;
+	uint64_t begun = now_ns(), taken;
+	json_t *root;
+	int err = ts_plan_make(profile, limit_bytes, &r->plan, &plan, &stats);
+	int status = TS_EXIT_YES;
+
+	taken = now_ns() - begun;
+	if (err && err != -ENOSPC)
+		return ts_cli_bad(NULL, "%s", strerror(-err));
+	if (r->stats) {
+		int wrong = write_stats(r->stats, taken, &stats);
+
+		if (wrong)
+			status = ts_cli_bad(
+			        NULL, "%s: %s", r->stats, strerror(-wrong));
+	}
+	if (err) {
+		if (status == TS_EXIT_YES)
+			status = does_not_fit(&plan);
+		ts_plan_finish(&plan);
+		return status;
+	}
+	root = ts_plan_to_json(&plan, profile);
+	ts_plan_finish(&plan);
+	if (!root)
+		return ts_cli_bad(NULL, "out of memory");
+	json_object_set_new(root, "tool_version", json_string(TS_VERSION));
+	err = ts_cli_write_json(r->output, root);
+	json_decref(root);
+	if (err)
+		return ts_cli_bad(NULL, "%s: %s", r->output, strerror(-err));
+	return status;
+}
+
+static int read_option(struct request *r, int opt)
+{
+	char *end;
+
+	switch (opt) {
+	case 'o':
+		r->output = optarg;
+		return TS_EXIT_YES;
+	case OPT_LIMIT:
+		r->limit = optarg;
+		return TS_EXIT_YES;
+	case OPT_STATS:
+		r->stats = optarg;
+		return TS_EXIT_YES;
+	case OPT_SEARCH: {
+		unsigned long n = strtoul(optarg, &end, 10);
+
+		if (*optarg < '0' || *optarg > '9' || *end || n > 10000000)
+			return ts_cli_bad(
+			        NULL, "--search: cannot read '%s'", optarg);
+		r->plan.search_evaluations = (uint32_t)n;
+		return TS_EXIT_YES;
+	}
+	default:
+		fputs(usage, stderr);
+		return TS_EXIT_BAD;
+	}
+}
+
+int ts_cli_plan(int argc, char **argv)
+{
+	struct request r = {.output = "-", .plan = ts_plan_default_options()};
+	struct ts_profile profile;
+	struct ts_graph graph;
+	uint64_t limit_bytes;
+	int opt, status;
+
+	while ((opt = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
+		if (opt == OPT_HELP) {
+			fputs(usage, stdout);
+			return TS_EXIT_YES;
+		}
+		status = read_option(&r, opt);
+		if (status)
+			return status;
+	}
+	if (optind + 1 != argc) {
+		fputs(usage, stderr);
+		return TS_EXIT_BAD;
+	}
+	status = ts_cli_load_profile(argv[optind], &profile);
+	if (status)
+		return status;
+	if (ts_graph_init(&graph, &profile, &(struct ts_graph_options){0})) {
+		ts_profile_finish(&profile);
+		return ts_cli_bad(NULL, "out of memory");
+	}
+	status = ts_cli_read_limit(r.limit, &graph, &limit_bytes);
+	ts_graph_finish(&graph);
+	if (!status)
+		status = make_plan(&r, &profile, limit_bytes);
+	ts_profile_finish(&profile);
+	return status;
+}

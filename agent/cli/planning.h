@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the commands around the planner share. Single-threaded. */
+#ifndef TS_CLI_PLANNING_H
+#define TS_CLI_PLANNING_H
+
+#include "agent/cli/cli.h"
+#include "planner/graph.h"
+#include "planner/profile.h"
+
+/* Loads and checks a profile; reports what is wrong. An exit status. */
+int ts_cli_load_profile(const char *path, struct ts_profile *ret_profile);
+
+/*
+ * Reads --limit: bytes, KiB/MiB/GiB, or % of the unlimited peak. Reports what
+ * is wrong. An exit status.
+ */
+int ts_cli_read_limit(
+        const char *text, const struct ts_graph *graph, uint64_t *ret_bytes);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A lower bound on the step time of any plan. Pure.
+ *
+ * At every op i, m(i) - limit bytes have to be off the device. Bytes that the
+ * step itself wrote can be off only as far as the link could copy them out
+ * before i, stalls included; bytes that came from the step before (parameters,
+ * optimizer state) have to cross the link at some time in every step, back
+ * always and out where the step changes them. The rest was dropped, and each
+ * dropped byte costs at least its share of the launches that only it and its
+ * likes need. The cheapest fractional choice, for the worst op, is the bound.
+ */
+#ifndef TS_PLANNER_BOUND_H
+#define TS_PLANNER_BOUND_H
+
+#include "planner/graph.h"
+
+/* 0 or -ENOMEM; *ret_step_ns is TS_NEVER where no plan can fit. */
+int ts_bound_step(const struct ts_graph *graph, uint64_t limit_bytes,
+        uint64_t *ret_step_ns);
+
+#endif

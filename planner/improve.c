@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Local search: a fixed number of evaluations on the event model, so that the
+ * same input gives the same plan on every machine. Called by ts_plan_make().
+ */
+#include "planner/repair.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A gap that may change, and what it may become. */
+struct movable {
+	uint32_t gap;
+	double cost_per_byte; /* of its replay; infinite: 1e300 */
+	uint32_t n_actions;
+	uint8_t actions[TS_ACTIONS];
+};
+
+struct improve {
+	struct ts_search *search;
+	struct movable *movable; /* dearest replay per byte first */
+	uint32_t n;
+	uint64_t random;
+	uint32_t left; /* evaluations */
+};
+
+/* xorshift64*: a fixed stream, not a source of randomness. */
+static uint32_t draw(struct improve *im, uint32_t below)
+{
+	im->random ^= im->random >> 12;
+	im->random ^= im->random << 25;
+	im->random ^= im->random >> 27;
+	return (uint32_t)((im->random * UINT64_C(2685821657736338717)) >> 33) %
+	       below;
+}
+
+/* Gaps over some op that does not fit with everything kept. */
+static int find_movable(struct improve *im)
+{
+	const struct ts_search *s = im->search;
+	const struct ts_graph *g = s->graph;
+	uint32_t *over = calloc(g->n_ops + UINT64_C(1), sizeof(*over));
+
+	im->movable = calloc(g->n_gaps + UINT64_C(1), sizeof(*im->movable));
+	if (!over || !im->movable) {
+		free(over);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		over[i + 1] = over[i] + (g->mem_bytes[i] > s->limit_bytes);
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		uint32_t gap = s->pass.order_by_cost[i];
+		const struct ts_gap *info = &g->gaps[gap];
+		struct movable *m = &im->movable[im->n];
+		uint32_t end = info->to_op < g->n_ops ? info->to_op : g->n_ops;
+		uint32_t inside = over[end] - over[info->from_op + 1];
+
+		if (info->to_op > g->n_ops)
+			inside += over[info->to_op - g->n_ops];
+		if (!inside)
+			continue;
+		*m = (struct movable){.gap = gap,
+		        .cost_per_byte =
+		                info->replay_ns == TS_NEVER
+		                        ? 1e300
+		                        : (double)info->replay_ns /
+		                                  (double)(info->size_bytes +
+		                                           1)};
+		m->actions[m->n_actions++] = TS_KEEP;
+		m->actions[m->n_actions++] = TS_SWAP;
+		if (info->replay_ns != TS_NEVER)
+			m->actions[m->n_actions++] = TS_REPLAY;
+		im->n++;
+	}
+	free(over);
+	return 0;
+}
+
+/* Evaluates the trial; keeps it and anchors there where it is better. */
+static int try(
+        struct improve *im, enum ts_window_mode windows, bool *ret_better)
+{
+	struct ts_search *s = im->search;
+	struct ts_outcome outcome;
+	int err;
+
+	im->left--;
+	*ret_better = false;
+	ts_windows_set(s->graph, &s->trial, windows);
+	err = ts_model_try(s->model, &s->trial, &outcome);
+	if (err || !outcome.fits || outcome.step_ns >= s->best.outcome.step_ns)
+		return err;
+	*ret_better = true;
+	ts_choice_copy(&s->best.choice, &s->trial);
+	s->best.outcome = outcome;
+	s->best.windows = windows;
+	return ts_model_anchor(s->model, &s->trial, &outcome);
+}
+
+/* All combinations, where there are few enough. */
+static int enumerate(struct improve *im, uint32_t combinations)
+{
+	struct ts_search *s = im->search;
+	bool better;
+	int err = 0;
+
+	for (uint32_t c = 0; !err && c < combinations; c++) {
+		uint32_t rest = c;
+
+		memset(s->trial.action, TS_KEEP, s->trial.n_gaps);
+		for (uint32_t i = 0; i < im->n; i++) {
+			const struct movable *m = &im->movable[i];
+
+			s->trial.action[m->gap] =
+			        m->actions[rest % m->n_actions];
+			rest /= m->n_actions;
+		}
+		for (uint32_t w = 0; !err && w < TS_WINDOW_MODES; w++)
+			err = try(im, (enum ts_window_mode)w, &better);
+	}
+	return err;
+}
+
+/* A movable gap with action @action, near the front of the order or back. */
+static const struct movable *pick(struct improve *im, enum ts_action action)
+{
+	const struct ts_choice *choice = &im->search->best.choice;
+
+	for (uint32_t attempt = 0; attempt < 64; attempt++) {
+		const struct movable *m = &im->movable[draw(im, im->n)];
+
+		if (choice->action[m->gap] == action)
+			return m;
+	}
+	return NULL;
+}
+
+/* The cheapest way to free about @bytes: a kept gap to replay instead. */
+static const struct movable *make_room(
+        struct improve *im, const struct movable *instead)
+{
+	const struct ts_search *s = im->search;
+	uint64_t bytes = s->graph->gaps[instead->gap].size_bytes;
+	uint32_t skip = draw(im, 4);
+
+	for (uint32_t i = im->n; i-- > 0;) {
+		const struct movable *m = &im->movable[i];
+
+		if (s->best.choice.action[m->gap] != TS_KEEP ||
+		        m->cost_per_byte >= instead->cost_per_byte)
+			continue;
+		if (s->graph->gaps[m->gap].size_bytes < bytes || skip--)
+			continue;
+		return m;
+	}
+	return NULL;
+}
+
+/* One random change of the best choice, in the trial. False: nothing. */
+static bool mutate(struct improve *im)
+{
+	struct ts_search *s = im->search;
+	uint8_t *action = s->trial.action;
+	const struct movable *a, *b;
+
+	ts_choice_copy(&s->trial, &s->best.choice);
+	switch (draw(im, 7)) {
+	case 0: /* Memory is left: keep what was replayed. */
+		a = pick(im, TS_REPLAY);
+		if (!a)
+			return false;
+		action[a->gap] = TS_KEEP;
+		return true;
+	case 1: /* The link has time left. */
+		a = pick(im, TS_REPLAY);
+		if (!a)
+			return false;
+		action[a->gap] = TS_SWAP;
+		return true;
+	case 2: /* A better use of the link. */
+		a = pick(im, TS_REPLAY);
+		b = pick(im, TS_SWAP);
+		if (!a || !b || b->n_actions < TS_ACTIONS)
+			return false;
+		action[a->gap] = TS_SWAP;
+		action[b->gap] = TS_REPLAY;
+		return true;
+	case 3: /* A better use of memory. */
+		a = pick(im, TS_REPLAY);
+		b = a ? make_room(im, a) : NULL;
+		if (!b || b->n_actions < TS_ACTIONS)
+			return false;
+		action[a->gap] = TS_KEEP;
+		action[b->gap] = TS_REPLAY;
+		return true;
+	case 4: /* What waits for the link is replayed or kept. */
+		a = pick(im, TS_SWAP);
+		if (!a)
+			return false;
+		action[a->gap] = draw(im, 2) && a->n_actions == TS_ACTIONS
+		                         ? TS_REPLAY
+		                         : TS_KEEP;
+		return true;
+	case 5: /* Kept and swapped change places. */
+		a = pick(im, TS_KEEP);
+		b = pick(im, TS_SWAP);
+		if (!a || !b)
+			return false;
+		action[a->gap] = TS_SWAP;
+		action[b->gap] = TS_KEEP;
+		return true;
+	default:
+		a = &im->movable[draw(im, im->n)];
+		action[a->gap] = a->actions[draw(im, a->n_actions)];
+		return action[a->gap] != s->best.choice.action[a->gap];
+	}
+}
+
+/* Dearest replays first: which of them fit after all? */
+static int keep_what_fits(struct improve *im)
+{
+	struct ts_search *s = im->search;
+	bool better;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < im->n && im->left > 0; i++) {
+		const struct movable *m = &im->movable[i];
+		uint32_t quarter = im->left / 4;
+
+		if (s->best.choice.action[m->gap] != TS_REPLAY)
+			continue;
+		if (im->left <= quarter * 3)
+			break;
+		ts_choice_copy(&s->trial, &s->best.choice);
+		s->trial.action[m->gap] = TS_KEEP;
+		err = try(im, s->best.windows, &better);
+	}
+	return err;
+}
+
+int ts_search_improve(struct ts_search *s, uint32_t evaluations)
+{
+	struct improve im = {.search = s,
+	        .random = UINT64_C(0x9e3779b97f4a7c15),
+	        .left = evaluations};
+	struct ts_outcome outcome;
+	uint64_t combinations = 1;
+	int err = evaluations ? find_movable(&im) : 0;
+
+	if (err || !evaluations || !im.n)
+		goto out_free;
+	for (uint32_t i = 0; i < im.n && combinations <= evaluations; i++)
+		combinations *= im.movable[i].n_actions;
+	err = ts_model_anchor(s->model, &s->best.choice, &outcome);
+	if (err)
+		goto out_free;
+	if (combinations * TS_WINDOW_MODES <= evaluations) {
+		err = enumerate(&im, (uint32_t)combinations);
+		goto out_free;
+	}
+	err = keep_what_fits(&im);
+	for (uint32_t idle = 0; !err && im.left && idle < 8 * evaluations;
+	        idle++) {
+		bool better;
+
+		if (mutate(&im))
+			err = try(&im, s->best.windows, &better);
+	}
+out_free:
+	free(im.movable);
+	return err;
+}

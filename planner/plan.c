@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "planner/plan.h"
+#include "planner/bound.h"
+#include "planner/repair.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Gaps below this share of the peak (as a shift) are not worth moving. */
+#define MIN_GAP_SHIFT 14
+
+struct ts_plan_options ts_plan_default_options(void)
+{
+	return (struct ts_plan_options){
+	        .search_evaluations = 400,
+	        .baselines = true,
+	};
+}
+
+void ts_plan_finish(struct ts_plan *plan)
+{
+	free(plan->profile_name);
+	free(plan->decisions);
+	free(plan->replays);
+	memset(plan, 0, sizeof(*plan));
+}
+
+static int fill_decisions(struct ts_plan *plan, struct ts_search *search)
+{
+	const struct ts_graph *g = search->graph;
+	const struct ts_choice *choice = &search->best.choice;
+	const struct ts_program *program = ts_model_program(search->model);
+
+	plan->decisions =
+	        calloc(g->n_gaps + UINT64_C(1), sizeof(*plan->decisions));
+	if (!plan->decisions)
+		return -ENOMEM;
+	plan->n_decisions = g->n_gaps;
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		const struct ts_gap *gap = &g->gaps[i];
+		struct ts_decision *d = &plan->decisions[i];
+
+		*d = (struct ts_decision){
+		        .value = gap->version,
+		        .action = (enum ts_action)choice->action[i],
+		        .from_op = gap->from_op,
+		        .to_op = gap->to_op,
+		        .offload_op = TS_NONE,
+		        .prefetch_op = TS_NONE,
+		        .due_op = TS_NONE,
+		};
+		if (d->action == TS_KEEP)
+			continue;
+		d->due_op = program->need_op[i];
+		if (d->action == TS_REPLAY) {
+			d->cost_ns = gap->replay_ns;
+			continue;
+		}
+		d->offload_op = program->copy_op[i];
+		d->prefetch_op = choice->window[i] > gap->from_op
+		                         ? choice->window[i]
+		                         : gap->from_op + 1;
+		if (d->prefetch_op > d->due_op)
+			d->prefetch_op = d->due_op;
+		d->cost_ns = search->wait_ns[i];
+	}
+	return 0;
+}
+
+static int fill_replays(struct ts_plan *plan, const struct ts_search *search)
+{
+	const struct ts_graph *g = search->graph;
+	const struct ts_program *program = ts_model_program(search->model);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < program->n_instrs; i++)
+		n += program->instrs[i].value != TS_NONE;
+	plan->replays = calloc(n + UINT64_C(1), sizeof(*plan->replays));
+	if (!plan->replays)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < program->n_instrs; i++) {
+		const struct ts_instr *instr = &program->instrs[i];
+		struct ts_producer producer;
+
+		if (instr->value == TS_NONE ||
+		        !ts_graph_producer(g, instr->value, &producer))
+			continue;
+		plan->replays[plan->n_replays++] = (struct ts_replay){
+		        .before_op = instr->op,
+		        .value = instr->value,
+		        .op = producer.op,
+		        .duration_ns = instr->duration_ns,
+		};
+	}
+	return 0;
+}
+
+/* All that the planner tries, from cheap to dear; search->best has it. */
+static int look_for_plans(
+        struct ts_search *s, const struct ts_plan_options *options)
+{
+	const struct ts_graph *g = s->graph;
+	struct ts_outcome outcome;
+	int err;
+
+	/* Everything kept. */
+	memset(s->trial.action, TS_KEEP, s->trial.n_gaps);
+	err = ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
+	if (err || outcome.fits)
+		return err;
+	err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
+	if (!err &&
+	        (!g->profile->n_turns || g->peak_op != g->profile->turns[0])) {
+		err = ts_search_two_pass(s, g->peak_op, TS_WINDOWS_TURN);
+		if (!err)
+			err = ts_search_two_pass(
+			        s, g->peak_op, TS_WINDOWS_LATE);
+	}
+	if (!err) {
+		s->no_swaps = true;
+		err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_LATE);
+		s->no_swaps = false;
+	}
+	if (!err)
+		err = ts_search_emergency(s);
+	if (!err && s->best.outcome.fits)
+		err = ts_search_improve(s, options->search_evaluations);
+	return err;
+}
+
+static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
+        const struct ts_plan_options *options, struct ts_plan *plan,
+        struct ts_plan_stats *stats)
+{
+	struct ts_search search;
+	struct ts_outcome outcome;
+	int err = ts_search_init(&search, g, limit_bytes);
+
+	if (err)
+		return err;
+	err = look_for_plans(&search, options);
+	if (!err && !search.best.outcome.fits)
+		err = -ENOSPC;
+	if (!err) {
+		ts_choice_copy(&search.trial, &search.best.choice);
+		err = ts_search_offer(&search, search.best.windows, &outcome);
+	}
+	if (!err)
+		err = ts_bound_step(g, limit_bytes, &plan->bound_step_ns);
+	if (!err)
+		err = fill_decisions(plan, &search);
+	if (!err)
+		err = fill_replays(plan, &search);
+	if (!err) {
+		plan->predicted_step_ns = search.best.outcome.step_ns;
+		plan->predicted_peak_bytes = search.best.outcome.peak_bytes;
+		plan->swap_bytes = search.best.outcome.d2h_bytes;
+		plan->replay_ns = search.best.outcome.replay_ns;
+	}
+	if (stats) {
+		stats->evaluations = ts_model_runs(search.model);
+		stats->simulated_instrs = ts_model_instrs(search.model);
+	}
+	ts_search_finish(&search);
+	return err;
+}
+
+int ts_plan_make(const struct ts_profile *profile, uint64_t limit_bytes,
+        const struct ts_plan_options *options, struct ts_plan *ret_plan,
+        struct ts_plan_stats *ret_stats)
+{
+	struct ts_graph_options graph_options = {options->min_gap_bytes};
+	struct ts_plan plan = {.limit_bytes = limit_bytes,
+	        .n_ops = profile->n_ops,
+	        .n_values = profile->n_values};
+	struct ts_graph g;
+	int err = ts_graph_init(&g, profile, &(struct ts_graph_options){0});
+
+	if (err)
+		return err;
+	plan.smallest_feasible_limit_bytes = g.floor_bytes;
+	plan.unlimited_step_ns = g.start_ns[g.n_ops];
+	plan.unlimited_peak_bytes = g.peak_bytes;
+	plan.profile_name = strdup(profile->name ? profile->name : "");
+	if (!plan.profile_name)
+		err = -ENOMEM;
+	else if (limit_bytes < g.floor_bytes)
+		err = -ENOSPC;
+	if (!graph_options.min_gap_bytes)
+		graph_options.min_gap_bytes = g.peak_bytes >> MIN_GAP_SHIFT;
+	if (!err) {
+		struct ts_graph coarse;
+
+		err = ts_graph_init(&coarse, profile, &graph_options);
+		if (!err && coarse.floor_bytes <= limit_bytes)
+			err = plan_graph(&coarse, limit_bytes, options, &plan,
+			        ret_stats);
+		else if (!err)
+			err = plan_graph(
+			        &g, limit_bytes, options, &plan, ret_stats);
+		ts_graph_finish(&coarse);
+	}
+	ts_graph_finish(&g);
+	if (err && err != -ENOSPC)
+		ts_plan_finish(&plan);
+	else
+		*ret_plan = plan;
+	return err;
+}

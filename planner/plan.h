@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the planner decides: per value and gap keep, swap or replay, and the
+ * points at which it happens. Plain data without locks; the runtime reads it.
+ */
+#ifndef TS_PLANNER_PLAN_H
+#define TS_PLANNER_PLAN_H
+
+#include "planner/profile.h"
+#include "planner/program.h"
+
+struct ts_decision {
+	uint32_t value;
+	enum ts_action action;
+	/* The gap: last use before, next use after (above n_ops: next step). */
+	uint32_t from_op;
+	uint32_t to_op;
+	/* Swap: op after which the copy out is queued; TS_NONE: clean. */
+	uint32_t offload_op;
+	/* Swap: first op from whose start the copy back may run. */
+	uint32_t prefetch_op;
+	/* Swap: op that waits for it; replay: op before which it runs. */
+	uint32_t due_op;
+	/* Replay time that this decision alone answers for; swap: waiting. */
+	uint64_t cost_ns;
+};
+
+/* One launch to repeat; those of one op run in the order of the list. */
+struct ts_replay {
+	uint32_t before_op;
+	/* Value that it makes, by its producer or its rebuild. */
+	uint32_t value;
+	/* Op to launch again; TS_NONE: the value's rebuild. */
+	uint32_t op;
+	uint64_t duration_ns;
+};
+
+struct ts_plan {
+	char *profile_name; /* Owned. */
+	uint64_t limit_bytes;
+	uint64_t predicted_step_ns;
+	uint64_t predicted_peak_bytes;
+	uint64_t bound_step_ns;
+	uint64_t unlimited_step_ns;
+	uint64_t unlimited_peak_bytes;
+	uint64_t swap_bytes; /* out, per step */
+	uint64_t replay_ns;
+	uint64_t smallest_feasible_limit_bytes;
+	/* Of the profile that it was made from. */
+	uint32_t n_ops;
+	uint32_t n_values;
+	struct ts_decision *decisions;
+	uint32_t n_decisions;
+	struct ts_replay *replays;
+	uint32_t n_replays;
+};
+
+void ts_plan_finish(struct ts_plan *plan);
+
+/* How much a call of the planner did; no clock is read here. */
+struct ts_plan_stats {
+	uint64_t evaluations;
+	uint64_t simulated_instrs;
+};
+
+struct ts_plan_options {
+	/* Evaluations of the local search; 0: none. */
+	uint32_t search_evaluations;
+	/* Values below are never moved; 0: the planner's own threshold. */
+	uint64_t min_gap_bytes;
+	/* Plans of the baselines are tried as well. */
+	bool baselines;
+};
+
+/* What ts_plan_make() does unless told otherwise. */
+struct ts_plan_options ts_plan_default_options(void);
+
+/*
+ * Makes a plan for @limit_bytes. 0; -ENOSPC where no plan fits (then only
+ * limit, unlimited_* and smallest_feasible_limit_bytes of ret_plan are set);
+ * -ENOMEM. The caller finishes the plan in the first two cases.
+ */
+int ts_plan_make(const struct ts_profile *profile, uint64_t limit_bytes,
+        const struct ts_plan_options *options, struct ts_plan *ret_plan,
+        struct ts_plan_stats *ret_stats);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "planner/repair.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUNDS 6
+
+int ts_search_init(
+        struct ts_search *s, const struct ts_graph *graph, uint64_t limit_bytes)
+{
+	int err;
+
+	memset(s, 0, sizeof(*s));
+	s->graph = graph;
+	s->limit_bytes = limit_bytes;
+	s->best.outcome.step_ns = TS_NEVER;
+	s->wait_ns = calloc(graph->n_gaps + UINT64_C(1), sizeof(*s->wait_ns));
+	err = s->wait_ns ? 0 : -ENOMEM;
+	if (!err)
+		err = ts_model_create(graph, limit_bytes, &s->model);
+	if (!err)
+		err = ts_pass_init(&s->pass, graph);
+	if (!err)
+		err = ts_choice_init(&s->trial, graph->n_gaps);
+	if (!err)
+		err = ts_choice_init(&s->best.choice, graph->n_gaps);
+	if (err)
+		ts_search_finish(s);
+	return err;
+}
+
+void ts_search_finish(struct ts_search *s)
+{
+	ts_choice_finish(&s->best.choice);
+	ts_choice_finish(&s->trial);
+	ts_pass_finish(&s->pass);
+	ts_model_destroy(s->model);
+	free(s->wait_ns);
+	memset(s, 0, sizeof(*s));
+}
+
+int ts_search_offer(struct ts_search *s, enum ts_window_mode windows,
+        struct ts_outcome *ret_outcome)
+{
+	int err;
+
+	ts_windows_set(s->graph, &s->trial, windows);
+	err = ts_model_run(s->model, &s->trial, ret_outcome, s->wait_ns);
+
+	if (!err && ret_outcome->fits &&
+	        ret_outcome->step_ns < s->best.outcome.step_ns) {
+		ts_choice_copy(&s->best.choice, &s->trial);
+		s->best.outcome = *ret_outcome;
+		s->best.windows = windows;
+	}
+	return err;
+}
+
+static void clear(struct ts_choice *choice)
+{
+	memset(choice->action, TS_KEEP, choice->n_gaps);
+	memset(choice->window, 0, choice->n_gaps * sizeof(*choice->window));
+}
+
+int ts_search_emergency(struct ts_search *s)
+{
+	struct ts_outcome outcome;
+
+	memset(s->trial.action, TS_SWAP, s->trial.n_gaps);
+	return ts_search_offer(s, TS_WINDOWS_NEED, &outcome);
+}
+
+/*
+ * A prefetch that held up compute: replay the value where that is cheaper
+ * than the wait, else leave it alone. True where a verdict changed.
+ */
+static bool blame(struct ts_search *s)
+{
+	bool changed = false;
+
+	for (uint32_t gap = 0; gap < s->graph->n_gaps; gap++) {
+		uint64_t price = s->pass.price_ns[gap];
+
+		if (!s->wait_ns[gap] || s->pass.verdict[gap] != TS_MAY)
+			continue;
+		s->pass.verdict[gap] = price < s->wait_ns[gap] ? TS_MUST_REPLAY
+		                                               : TS_NEVER_SWAP;
+		changed = true;
+	}
+	return changed;
+}
+
+int ts_search_two_pass(
+        struct ts_search *s, uint32_t pivot_op, enum ts_window_mode windows)
+{
+	struct ts_pass *pass = &s->pass;
+	double share = 1, cut = 0.01;
+	int err = 0;
+
+	pass->pivot_op = pivot_op;
+	pass->guard = 0.02;
+	pass->order = s->order;
+	memset(pass->verdict, TS_MAY, s->graph->n_gaps);
+	for (uint32_t round = 0; !err && round < ROUNDS; round++) {
+		struct ts_outcome outcome;
+		bool again = false;
+
+		clear(&s->trial);
+		pass->limit_bytes = (uint64_t)((double)s->limit_bytes * share);
+		if (!s->no_swaps)
+			err = ts_pass_swap(pass, &s->trial);
+		if (!err)
+			err = ts_pass_squeeze(pass, &s->trial);
+		if (err)
+			return err;
+		err = ts_search_offer(s, windows, &outcome);
+		if (!outcome.fits) {
+			share -= cut;
+			cut *= 2;
+			continue;
+		}
+		again = blame(s);
+		if (outcome.wait_memory_ns) {
+			pass->guard += 0.02;
+			again = true;
+		}
+		if (!again)
+			break;
+	}
+	return err;
+}

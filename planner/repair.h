@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Validation and repair: plans are run on the event model, and what goes
+ * wrong there is mended. Scratch belongs to one planner call.
+ */
+#ifndef TS_PLANNER_REPAIR_H
+#define TS_PLANNER_REPAIR_H
+
+#include "planner/model.h"
+#include "planner/passes.h"
+
+/* The best choice seen, and how it ran. */
+struct ts_best {
+	struct ts_choice choice;
+	enum ts_window_mode windows;
+	struct ts_outcome outcome;
+};
+
+/* One planner call at work: graph, model, passes, the best plan so far. */
+struct ts_search {
+	const struct ts_graph *graph;
+	struct ts_model *model;
+	struct ts_pass pass;
+	struct ts_choice trial;
+	struct ts_best best;
+	uint64_t *wait_ns;
+	uint64_t limit_bytes;
+	/* Which parts of the algorithm to leave out (ablations). */
+	bool no_swaps;
+	enum ts_swap_order order;
+};
+
+int ts_search_init(struct ts_search *search, const struct ts_graph *graph,
+        uint64_t limit_bytes);
+void ts_search_finish(struct ts_search *search);
+
+/* Sets the windows of search->trial, runs it; keeps it where it is the best. */
+int ts_search_offer(struct ts_search *search, enum ts_window_mode windows,
+        struct ts_outcome *ret_outcome);
+
+/* SlackSwap's planner: both passes, at most six rounds of repair. */
+int ts_search_two_pass(struct ts_search *search, uint32_t pivot_op,
+        enum ts_window_mode windows);
+
+/* Everything off the device between its uses: fits if anything does. */
+int ts_search_emergency(struct ts_search *search);
+
+/* Local search from search->best, of so many evaluations. */
+int ts_search_improve(struct ts_search *search, uint32_t evaluations);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "planner/segtree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t greater(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+int ts_segtree_init(struct ts_segtree *tree, const uint64_t *values, uint32_t n)
+{
+	tree->n = n;
+	tree->leaves = 1;
+	while (tree->leaves < n)
+		tree->leaves *= 2;
+	tree->max = calloc(2 * (uint64_t)tree->leaves, sizeof(*tree->max));
+	tree->add = calloc(2 * (uint64_t)tree->leaves, sizeof(*tree->add));
+	if (!tree->max || !tree->add) {
+		ts_segtree_finish(tree);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < tree->leaves; i++)
+		tree->max[tree->leaves + i] =
+		        i < n ? (int64_t)values[i] : INT64_MIN / 4;
+	for (uint32_t i = tree->leaves - 1; i > 0; i--)
+		tree->max[i] = greater(tree->max[2 * i], tree->max[2 * i + 1]);
+	return 0;
+}
+
+void ts_segtree_finish(struct ts_segtree *tree)
+{
+	free(tree->max);
+	free(tree->add);
+	memset(tree, 0, sizeof(*tree));
+}
+
+static void lift(struct ts_segtree *tree, uint32_t i)
+{
+	for (i /= 2; i; i /= 2)
+		tree->max[i] = tree->add[i] +
+		               greater(tree->max[2 * i], tree->max[2 * i + 1]);
+}
+
+void ts_segtree_add(
+        struct ts_segtree *tree, uint32_t from, uint32_t to, int64_t delta)
+{
+	uint32_t left = from + tree->leaves, right = to + tree->leaves;
+	uint32_t first = left, last = right - 1;
+
+	if (from >= to)
+		return;
+	for (; left < right; left /= 2, right /= 2) {
+		if (left & 1) {
+			tree->max[left] += delta;
+			tree->add[left] += delta;
+			left++;
+		}
+		if (right & 1) {
+			right--;
+			tree->max[right] += delta;
+			tree->add[right] += delta;
+		}
+	}
+	lift(tree, first);
+	lift(tree, last);
+}
+
+int64_t ts_segtree_max(const struct ts_segtree *tree)
+{
+	return tree->n ? tree->max[1] : 0;
+}
+
+int64_t ts_segtree_get(const struct ts_segtree *tree, uint32_t at)
+{
+	uint32_t i = at + tree->leaves;
+	int64_t value = tree->max[i];
+
+	for (i /= 2; i; i /= 2)
+		value += tree->add[i];
+	return value;
+}
+
+uint32_t ts_segtree_first_above(
+        const struct ts_segtree *tree, uint32_t from, int64_t level)
+{
+	uint32_t i = from + tree->leaves;
+	int64_t above = 0;
+
+	if (from >= tree->n)
+		return tree->n;
+	for (uint32_t up = i / 2; up; up /= 2)
+		above += tree->add[up];
+	/* Up until a subtree to the right holds one, then down its left. */
+	while (tree->max[i] + above <= level) {
+		while (i & 1) {
+			i /= 2;
+			if (!i)
+				return tree->n;
+			above -= tree->add[i];
+		}
+		if (!i)
+			return tree->n;
+		i++;
+	}
+	while (i < tree->leaves) {
+		above += tree->add[i];
+		i *= 2;
+		if (tree->max[i] + above <= level)
+			i++;
+	}
+	return i - tree->leaves < tree->n ? i - tree->leaves : tree->n;
+}
