@@ -40,6 +40,12 @@ union record {
 };
 _Static_assert(sizeof(union record) <= RECORD_BYTES, "records fit");
 
+/* A buffer of the profiler's. */
+struct buffer {
+	uint8_t *data;
+	size_t bytes, max_records, used, records;
+};
+
 /* What the two clocks showed when collecting began. */
 struct clock {
 	CUpti_TimestampCallbackFunc callback;
@@ -55,6 +61,9 @@ static size_t done_count, done_room, dropped;
 static CUpti_BuffersCallbackRequestFunc buffer_request;
 static CUpti_BuffersCallbackCompleteFunc buffer_complete;
 static struct clock clock_base;
+/* Asked for when collecting begins: profilers take a flush for needless while
+ * none of their buffers is out. */
+static struct buffer first_buffer;
 
 /* The driver's private entry points; written once. */
 static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
@@ -146,8 +155,10 @@ out:
 /* Installs or removes the sink after a change of what is wanted. */
 static void update_sink(void)
 {
-	bool want, change;
+	CUpti_BuffersCallbackRequestFunc request;
+	struct buffer buffer = {0};
 	struct clock base = {0};
+	bool want, change;
 
 	pthread_mutex_lock(&activity_lock);
 	want = wanted_locked(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ||
@@ -156,6 +167,7 @@ static void update_sink(void)
 	change = want != collecting;
 	collecting = want;
 	base.callback = clock_base.callback;
+	request = first_buffer.data ? NULL : buffer_request;
 	pthread_mutex_unlock(&activity_lock);
 	if (!change || !have_driver())
 		return;
@@ -164,8 +176,13 @@ static void update_sink(void)
 		base.host_start_ns = host_now_ns();
 		if (base.callback)
 			base.callback_start = base.callback();
+		if (request)
+			request(&buffer.data, &buffer.bytes,
+			        &buffer.max_records);
 		pthread_mutex_lock(&activity_lock);
 		clock_base = base;
+		if (buffer.data)
+			first_buffer = buffer;
 		pthread_mutex_unlock(&activity_lock);
 	}
 	driver_set_sink(want ? sink : NULL, NULL);
@@ -202,6 +219,7 @@ void activity_reset(void)
 	buffer_request = NULL;
 	buffer_complete = NULL;
 	clock_base = (struct clock){0};
+	first_buffer = (struct buffer){0};
 	pthread_mutex_unlock(&activity_lock);
 	update_sink();
 	pthread_mutex_lock(&activity_lock);
@@ -361,11 +379,26 @@ static void fill(union record *record, const struct simgpu_activity *op,
 	}
 }
 
+/* Appends a record; false if the buffer is full. */
+static bool append(struct buffer *buffer, const union record *record)
+{
+	if (buffer->used + RECORD_BYTES > buffer->bytes)
+		return false;
+	if (buffer->max_records && buffer->records == buffer->max_records)
+		return false;
+	memset(buffer->data + buffer->used, 0, RECORD_BYTES);
+	memcpy(buffer->data + buffer->used, record, sizeof(*record));
+	buffer->used += RECORD_BYTES;
+	buffer->records++;
+	return true;
+}
+
 CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
 {
 	CUpti_BuffersCallbackRequestFunc request;
 	CUpti_BuffersCallbackCompleteFunc complete;
 	struct simgpu_activity *ops;
+	struct buffer buffer;
 	struct clock base;
 	double rate = 1;
 	size_t count, i = 0;
@@ -377,6 +410,8 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
 	request = buffer_request;
 	complete = buffer_complete;
 	base = clock_base;
+	buffer = first_buffer;
+	first_buffer = (struct buffer){0};
 	ops = request ? done : NULL;
 	count = request ? done_count : 0;
 	if (request) {
@@ -384,32 +419,30 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
 		done_count = done_room = 0;
 	}
 	pthread_mutex_unlock(&activity_lock);
+	if (!request)
+		return CUPTI_SUCCESS;
 	if (base.callback && host_now_ns() > base.host_start_ns)
 		rate = (double)(base.callback() - base.callback_start) /
 		       (double)(host_now_ns() - base.host_start_ns);
 	while (i < count) {
-		uint8_t *buffer = NULL;
-		size_t bytes = 0, max_records = 0, used = 0;
+		union record record;
 
-		request(&buffer, &bytes, &max_records);
-		if (!buffer || bytes < RECORD_BYTES)
-			break;
-		for (; i < count && used + RECORD_BYTES <= bytes; i++) {
-			union record record;
-
-			fill(&record, &ops[i],
-			        stamp(&base, rate, ops[i].start_ns),
-			        stamp(&base, rate, ops[i].end_ns));
-			memset(buffer + used, 0, RECORD_BYTES);
-			memcpy(buffer + used, &record, sizeof(record));
-			used += RECORD_BYTES;
-			if (max_records && used / RECORD_BYTES == max_records) {
-				i++;
-				break;
-			}
+		fill(&record, &ops[i], stamp(&base, rate, ops[i].start_ns),
+		        stamp(&base, rate, ops[i].end_ns));
+		if (buffer.data && append(&buffer, &record)) {
+			i++;
+			continue;
 		}
-		complete(NULL, 0, buffer, bytes, used);
+		if (buffer.data)
+			complete(NULL, 0, buffer.data, buffer.bytes,
+			        buffer.used);
+		buffer = (struct buffer){0};
+		request(&buffer.data, &buffer.bytes, &buffer.max_records);
+		if (!buffer.data || buffer.bytes < RECORD_BYTES)
+			break;
 	}
+	if (buffer.data)
+		complete(NULL, 0, buffer.data, buffer.bytes, buffer.used);
 	pthread_mutex_lock(&activity_lock);
 	dropped += count - i;
 	pthread_mutex_unlock(&activity_lock);
