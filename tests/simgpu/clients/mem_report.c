@@ -16,7 +16,7 @@
 static json_t *report_of(void (*scenario)(void))
 {
 	char path[] = "/tmp/mem_report_XXXXXX";
-	json_t *report, *devices;
+	json_t *report, *devices, *device;
 	json_error_t error;
 	int fd = mkstemp(path), status;
 	pid_t pid;
@@ -37,7 +37,9 @@ static json_t *report_of(void (*scenario)(void))
 	ck_assert_msg(report, "%s", error.text);
 	devices = json_object_get(report, "devices");
 	ck_assert_msg(json_array_size(devices) == 1, "devices of the report");
-	return json_incref(json_array_get(devices, 0));
+	device = json_incref(json_array_get(devices, 0));
+	json_decref(report);
+	return device;
 }
 
 static json_int_t number(json_t *device, const char *name)

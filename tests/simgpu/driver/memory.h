@@ -80,7 +80,8 @@ struct sg_mapping {
 	uint64_t va, bytes;
 	struct sg_chunk *chunk;
 	uint64_t read, write; /* devices with access, by bit of the ordinal */
-	struct sg_area *reservation; /* of a VMM mapping, else NULL */
+	struct sg_area *reservation;    /* of a VMM mapping, else NULL */
+	struct sg_mapping *prev, *next; /* all there are */
 };
 /* Puts chunk under whole, unmapped pages. Not accessible yet. */
 struct sg_mapping *sg_mapping_create(

@@ -26,7 +26,8 @@ struct sg_segment {
 	unsigned live;
 };
 
-static struct sg_pool *pools; /* all that are not ended */
+static struct sg_pool *pools;       /* all that are not ended */
+static struct sg_pool *ended_pools; /* kept as dead handles */
 static struct {
 	struct sg_pool *own, *current;
 } of_device[64];
@@ -93,6 +94,8 @@ static void pool_end(struct sg_pool *pool)
 	while (*link != pool)
 		link = &(*link)->next;
 	*link = pool->next;
+	pool->next = ended_pools;
+	ended_pools = pool;
 }
 
 void sg_pool_close(struct sg_pool *pool)

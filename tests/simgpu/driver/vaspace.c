@@ -20,6 +20,7 @@
 static struct {
 	uint64_t va, bytes;
 	struct sg_mapping **pages; /* by page of the window; NULL: unmapped */
+	struct sg_mapping *mappings;
 	struct sg_ranges free;
 	struct sg_ranges areas;
 	uint64_t next_id;
@@ -207,6 +208,10 @@ struct sg_mapping *sg_mapping_create(
 	mapping->va = va;
 	mapping->bytes = bytes;
 	mapping->chunk = chunk;
+	mapping->next = space.mappings;
+	if (mapping->next)
+		mapping->next->prev = mapping;
+	space.mappings = mapping;
 	chunk->maps++;
 	for (size_t i = 0; i < n; i++)
 		space.pages[first + i] = mapping;
@@ -219,6 +224,12 @@ void sg_mapping_destroy(struct sg_mapping *mapping)
 
 	memset(&space.pages[page_of(mapping->va)], 0,
 	        mapping->bytes / SG_PAGE_BYTES * sizeof(*space.pages));
+	if (mapping->prev)
+		mapping->prev->next = mapping->next;
+	else
+		space.mappings = mapping->next;
+	if (mapping->next)
+		mapping->next->prev = mapping->prev;
 	free(mapping);
 	chunk->maps--;
 	sg_chunk_put(chunk);
