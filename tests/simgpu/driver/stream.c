@@ -24,6 +24,7 @@ struct own_stream {
 	struct own_stream *next;
 };
 static __thread struct own_stream *own_streams;
+static struct sg_stream *dead_streams; /* kept, so that use is recognised */
 static pthread_key_t own_key;
 static pthread_once_t own_once = PTHREAD_ONCE_INIT;
 
@@ -62,6 +63,8 @@ void sg_stream_destroy(struct sg_stream *stream)
 	stream->last = NULL;
 	stream->h.was = SG_MAGIC_STREAM;
 	stream->h.magic = SG_MAGIC_DEAD;
+	stream->next = dead_streams;
+	dead_streams = stream;
 }
 
 void sg_streams_destroy(struct sg_ctx *ctx)
