@@ -24,6 +24,16 @@
 	{                                                                      \
 		param, offset, SG_OPERAND_READ | SG_OPERAND_WRITE              \
 	}
+#define IN_IF(param, offset)                                                   \
+	{                                                                      \
+		param, offset, SG_OPERAND_READ | SG_OPERAND_IF_LIVE            \
+	}
+#define INOUT_IF(param, offset)                                                \
+	{                                                                      \
+		param, offset,                                                 \
+		        SG_OPERAND_READ | SG_OPERAND_WRITE |                   \
+		                SG_OPERAND_IF_LIVE                             \
+	}
 #define SG_KERNEL(pattern_, rule_, argument_, ...)                             \
 	{.pattern = pattern_,                                                  \
 	        .rule = SG_RULE_##rule_,                                       \

@@ -22,6 +22,7 @@ enum sg_rule {
 enum {
 	SG_OPERAND_READ = 1,
 	SG_OPERAND_WRITE = 2,
+	SG_OPERAND_IF_LIVE = 4, /* may be no pointer: left out then */
 };
 
 /*
