@@ -233,10 +233,12 @@ static uint64_t list_operands(const struct sg_kernel_row *row,
 		        &va, sizeof(va));
 		if (!va)
 			continue;
-		/* A stray pointer is touched all the same, and noticed. */
-		length = sg_block_at(va, &block_va, &block_bytes)
-		                 ? block_va + block_bytes - va
-		                 : 1;
+		if (sg_block_at(va, &block_va, &block_bytes))
+			length = block_va + block_bytes - va;
+		else if (operand->roles & SG_OPERAND_IF_LIVE)
+			continue;
+		else /* touched all the same, and noticed */
+			length = 1;
 		sg_op_add_access(op, va, length,
 		        operand->roles & SG_OPERAND_READ,
 		        operand->roles & SG_OPERAND_WRITE, true);
