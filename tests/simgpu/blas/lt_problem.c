@@ -122,78 +122,85 @@ static bool scale_fits(
 	       (class == SIMBLAS_I8 && given == CUDA_R_32F);
 }
 
+/* -1 stands for the type of d. */
+static uint32_t type_or(int32_t type, const struct sg_lt_layout *d)
+{
+	return type < 0 ? d->type : (uint32_t)type;
+}
+
+/* layouts are those of a, b, c and d. */
+static void product_fill(struct simblas_gemm *p, const struct sg_lt_desc *desc,
+        const struct sg_lt_layout *const *layouts, uint32_t flags)
+{
+	const struct sg_lt_layout *a = layouts[0], *b = layouts[1];
+	const struct sg_lt_layout *c = layouts[2], *d = layouts[3];
+
+	*p = (struct simblas_gemm){
+	        .lda = a->ld,
+	        .ldb = b->ld,
+	        .ldc = c->ld,
+	        .ldd = d->ld,
+	        .ldaux = desc->aux_ld,
+	        .stride_a = a->stride,
+	        .stride_b = b->stride,
+	        .stride_c = c->stride,
+	        .stride_d = d->stride,
+	        .stride_bias = desc->bias_stride,
+	        .stride_aux = desc->aux_stride,
+	        .m = (uint32_t)d->rows,
+	        .n = (uint32_t)d->cols,
+	        .k = (uint32_t)(desc->trans_a ? a->rows : a->cols),
+	        .batch = (uint32_t)d->batch,
+	        .splits = 1,
+	        .trans_a = (uint32_t)desc->trans_a,
+	        .trans_b = (uint32_t)desc->trans_b,
+	        .type_a = a->type,
+	        .type_b = b->type,
+	        .type_c = c->type,
+	        .type_d = d->type,
+	        .type_bias = type_or(desc->bias_type, d),
+	        .type_aux = type_or(desc->aux_type, d),
+	        .type_scale = (uint32_t)desc->scale_type,
+	        .compute = (uint32_t)desc->compute,
+	        .epilogue = desc->epilogue,
+	        .flags = flags,
+	};
+}
+
 int sg_lt_problem_init(struct sg_lt_problem *problem,
         const struct sg_lt_desc *desc, const struct sg_lt_layout *a,
         const struct sg_lt_layout *b, const struct sg_lt_layout *c,
         const struct sg_lt_layout *d)
 {
+	const struct sg_lt_layout *layouts[] = {a, b, c, d};
 	enum simblas_class class;
 	cudaDataType scale;
 	uint32_t flags;
+	unsigned i;
 	int err;
 
 	if (!desc || !a || !b || !c || !d)
 		return -EINVAL;
-	if ((err = desc_check(desc)) || (err = layout_check(a)) ||
-	        (err = layout_check(b)) || (err = layout_check(c)) ||
-	        (err = layout_check(d)) ||
-	        (err = sizes_check(desc, a, b, c, d)) ||
-	        (err = epilogue_flags(desc->epilogue, &flags)))
+	err = desc_check(desc);
+	for (i = 0; i < 4 && !err; i++)
+		err = layout_check(layouts[i]);
+	if (!err)
+		err = sizes_check(desc, a, b, c, d);
+	if (!err)
+		err = epilogue_flags(desc->epilogue, &flags);
+	if (err)
 		return err;
 	err = sg_blas_gemm_class((cudaDataType)a->type, (cudaDataType)b->type,
 	        (cudaDataType)d->type, (cublasComputeType_t)desc->compute,
 	        &class, &scale);
 	if (err || !scale_fits(scale, desc->scale_type, class))
 		return missing("matmul with these data and compute types");
-	if (a->order == CUBLASLT_ORDER_ROW)
-		flags |= SIMBLAS_ROW_A;
-	if (b->order == CUBLASLT_ORDER_ROW)
-		flags |= SIMBLAS_ROW_B;
-	if (c->order == CUBLASLT_ORDER_ROW)
-		flags |= SIMBLAS_ROW_C;
-	if (d->order == CUBLASLT_ORDER_ROW)
-		flags |= SIMBLAS_ROW_D;
-	*problem = (struct sg_lt_problem){
-	        .class = class,
-	        .family = SIMBLAS_GEMM,
-	        .p =
-	                {
-	                        .lda = a->ld,
-	                        .ldb = b->ld,
-	                        .ldc = c->ld,
-	                        .ldd = d->ld,
-	                        .ldaux = desc->aux_ld,
-	                        .stride_a = a->stride,
-	                        .stride_b = b->stride,
-	                        .stride_c = c->stride,
-	                        .stride_d = d->stride,
-	                        .stride_bias = desc->bias_stride,
-	                        .stride_aux = desc->aux_stride,
-	                        .m = (uint32_t)d->rows,
-	                        .n = (uint32_t)d->cols,
-	                        .k = (uint32_t)(desc->trans_a ? a->rows
-	                                                      : a->cols),
-	                        .batch = (uint32_t)d->batch,
-	                        .splits = 1,
-	                        .trans_a = (uint32_t)desc->trans_a,
-	                        .trans_b = (uint32_t)desc->trans_b,
-	                        .type_a = a->type,
-	                        .type_b = b->type,
-	                        .type_c = c->type,
-	                        .type_d = d->type,
-	                        .type_bias =
-	                                desc->bias_type < 0
-	                                        ? d->type
-	                                        : (uint32_t)desc->bias_type,
-	                        .type_aux = desc->aux_type < 0
-	                                            ? d->type
-	                                            : (uint32_t)desc->aux_type,
-	                        .type_scale = (uint32_t)desc->scale_type,
-	                        .compute = (uint32_t)desc->compute,
-	                        .epilogue = desc->epilogue,
-	                        .flags = flags,
-	                },
-	};
+	for (i = 0; i < 4; i++)
+		if (layouts[i]->order == CUBLASLT_ORDER_ROW)
+			flags |= SIMBLAS_ROW_A << i;
+	problem->class = class;
+	problem->family = SIMBLAS_GEMM;
+	product_fill(&problem->p, desc, layouts, flags);
 	if (d->batch_mode == CUBLASLT_BATCH_MODE_POINTER_ARRAY)
 		problem->family = SIMBLAS_GEMM_BATCHED;
 	else if (d->batch > 1)

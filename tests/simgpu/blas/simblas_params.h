@@ -50,7 +50,7 @@ enum simblas_family {
 };
 
 /* Flags of struct simblas_gemm. */
-#define SIMBLAS_ROW_A (1u << 0) /* row-major operand */
+#define SIMBLAS_ROW_A (1u << 0) /* row-major; a to d in this order */
 #define SIMBLAS_ROW_B (1u << 1)
 #define SIMBLAS_ROW_C (1u << 2)
 #define SIMBLAS_ROW_D (1u << 3)

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # blas_symbols.sh LIBDIR BUILDDIR: every cuBLAS symbol that an installed torch
 # wheel (BUILDDIR/venv*) refers to, with its version, is exported by the
-# libraries in LIBDIR. Exit 77 (skipped) without a wheel.
+# libraries in LIBDIR, and these call none of their own exports by way of the
+# dynamic linker, where an interposer would see it. Exit 77 (skipped) without a
+# wheel.
 set -eu
 libdir=$1
 builddir=$2
@@ -12,6 +14,13 @@ trap 'rm -rf "$work"' EXIT
 for name in cublas cublasLt; do
 	nm -D --defined-only "$libdir/lib$name.so.13"
 done | awk '{ sub("@@", "@", $3); print $3 }' | sort -u >"$work/have"
+
+for name in cublas cublasLt; do
+	if readelf -rW "$libdir/lib$name.so.13" | grep ' cublas'; then
+		echo "lib$name.so.13 calls itself through the linker"
+		exit 1
+	fi
+done
 
 wheels=0
 status=0
