@@ -183,9 +183,4 @@ uint64_t sg_cost_bytes_ns(const struct sg_model *model, double bytes);
 uint64_t sg_cost_roofline_ns(const struct sg_model *model, double flops,
         enum sg_dtype type, double efficiency, double bytes);
 
-/* A launch of shape's grid, block and shared memory with a copy of the
- * parameters, as a graph node keeps it. fn may be a CUkernel. */
-CUresult sg_launch_make(CUfunction fn, const struct sg_launch *shape,
-        void **params, void **extra, struct sg_launch **ret_launch);
-
 #endif

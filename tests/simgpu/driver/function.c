@@ -87,7 +87,7 @@ int sg_function_attribute(const struct sg_function *fn, int attribute)
 
 	if (fn->attributes[attribute] != SG_ATTRIBUTE_UNSET)
 		return fn->attributes[attribute];
-	if (library && library->kernels && library->kernels[fn->index])
+	if (library && library->code && library->kernels[fn->index])
 		return sg_kernel_attribute(library->kernels[fn->index],
 		        module->ctx->dev, attribute);
 	return compiled_attribute(

@@ -8,7 +8,6 @@
  * captured ones live longer (sg_launch_dup).
  */
 #include "tests/simgpu/driver/code.h"
-#include "tests/simgpu/driver/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -184,28 +183,23 @@ void sg_launch_free(struct sg_launch *launch)
 	free(launch);
 }
 
-CUresult sg_launch_new(struct sg_function *fn, const uint32_t grid[3],
-        const uint32_t block[3], uint32_t shared_bytes, void **params,
-        void **extra, struct sg_launch **ret_launch)
+CUresult sg_launch_make(CUfunction fn, const struct sg_launch *shape,
+        void **params, void **extra, struct sg_launch **ret_launch)
 {
-	struct sg_launch *launch = launch_alloc(fn->params_bytes);
-	CUresult r;
+	uint8_t bytes[SG_PARAMS_MAX_BYTES];
+	struct sg_launch launch = *shape;
+	CUresult r = sg_function_resolve(fn, &launch.fn);
 
-	launch->fn = fn;
-	memcpy(launch->grid, grid, sizeof(launch->grid));
-	memcpy(launch->block, block, sizeof(launch->block));
-	launch->shared_bytes = shared_bytes;
-	r = check_dimensions(launch);
+	launch.params = bytes;
 	if (r == CUDA_SUCCESS)
-		r = check_cluster(launch);
+		r = check_dimensions(&launch);
 	if (r == CUDA_SUCCESS)
-		r = read_params(fn, params, extra, launch->params);
-	if (r != CUDA_SUCCESS) {
-		sg_launch_free(launch);
-		return r;
-	}
-	*ret_launch = launch;
-	return CUDA_SUCCESS;
+		r = check_cluster(&launch);
+	if (r == CUDA_SUCCESS)
+		r = read_params(launch.fn, params, extra, bytes);
+	if (r == CUDA_SUCCESS)
+		*ret_launch = sg_launch_dup(&launch);
+	return r;
 }
 
 /* ------------------------------------------------------------------- issue */
@@ -213,8 +207,12 @@ CUresult sg_launch_new(struct sg_function *fn, const uint32_t grid[3],
 CUresult sg_launch_issue(
         const struct sg_launch *launch, struct sg_stream *stream)
 {
-	struct sg_op *op = sg_op_new(SG_OP_KERNEL, stream);
+	struct sg_op *op;
 
+	/* A graph may have outlived the module. */
+	if (!sg_handle_ok(launch->fn, SG_MAGIC_FUNCTION))
+		return CUDA_ERROR_INVALID_HANDLE;
+	op = sg_op_new(SG_OP_KERNEL, stream);
 	op->engine = SG_ENGINE_COMPUTE;
 	op->name = launch->fn->name;
 	memcpy(op->grid, launch->grid, sizeof(op->grid));
@@ -236,18 +234,6 @@ static CUresult issue_host(
 	return sg_op_enqueue(op);
 }
 
-static CUresult issue_record(struct sg_event *event, struct sg_stream *stream)
-{
-	struct sg_op *op = sg_op_new(SG_OP_MARKER, stream);
-
-	op->engine = SG_ENGINE_NONE;
-	if (event->op)
-		sg_op_unref(event->op);
-	sg_op_ref(op);
-	event->op = op;
-	return sg_op_enqueue(op);
-}
-
 CUresult sg_node_issue(
         const struct sg_node_work *work, struct sg_stream *stream)
 {
@@ -260,38 +246,12 @@ CUresult sg_node_issue(
 		return sg_memset_issue(&work->set, stream, false);
 	case SG_NODE_HOST:
 		return issue_host(work, stream);
-	case SG_NODE_EMPTY:
-		return CUDA_SUCCESS;
-	case SG_NODE_EVENT_RECORD:
-		return issue_record(work->event, stream);
-	case SG_NODE_EVENT_WAIT:
-		if (work->event->op)
-			sg_stream_add_wait(stream, work->event->op);
-		return CUDA_SUCCESS;
-	case SG_NODE_CHILD: /* graph.c issues the child's own nodes */
-		return sg_not_supported("child graph node");
 	case SG_NODE_MEM_ALLOC:
 	case SG_NODE_MEM_FREE:
 		return sg_not_supported("memory node of a graph");
+	default: /* the graph's own: events, children, empty nodes */
+		return CUDA_ERROR_INVALID_VALUE;
 	}
-	return CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult sg_launch_make(CUfunction fn, const struct sg_launch *shape,
-        void **params, void **extra, struct sg_launch **ret_launch)
-{
-	uint8_t bytes[SG_PARAMS_MAX_BYTES];
-	struct sg_launch launch = *shape;
-	CUresult r = sg_function_resolve(fn, &launch.fn);
-
-	launch.params = bytes;
-	if (r == CUDA_SUCCESS)
-		r = check_dimensions(&launch);
-	if (r == CUDA_SUCCESS)
-		r = read_params(launch.fn, params, extra, bytes);
-	if (r == CUDA_SUCCESS)
-		*ret_launch = sg_launch_dup(&launch);
-	return r;
 }
 
 /* A launch call's arguments, whichever form it came in. */

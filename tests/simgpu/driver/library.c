@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct sg_library *libraries;
+static struct sg_library *libraries, *dead_libraries;
 static uint64_t library_ids, kernel_ids;
 
 static int device_sm(void)
@@ -213,8 +213,9 @@ SG_EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 	}
 	library->h.was = library->h.magic;
 	library->h.magic = SG_MAGIC_DEAD;
-	free(library->kernels);
-	library->kernels = NULL;
+	/* The dead handles stay, so that their use is noticed. */
+	library->next = dead_libraries;
+	dead_libraries = library;
 	free(library->copy);
 	library->copy = NULL;
 	sg_code_unref(library->code);

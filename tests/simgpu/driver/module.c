@@ -15,7 +15,7 @@
 
 #define VARIABLE_ALIGN 256u /* as the real driver places them */
 
-static struct sg_module *modules;
+static struct sg_module *modules, *dead_modules;
 static uint64_t module_ids, function_ids;
 
 CUresult sg_read_file(const char *path, uint8_t **ret_data, size_t *ret_bytes)
@@ -134,6 +134,8 @@ void sg_module_unload(struct sg_module *module)
 	module->variables_va = 0;
 	kill_handle(&module->h);
 	/* Names and layouts stay: reports and dead handles refer to them. */
+	module->next = dead_modules;
+	dead_modules = module;
 }
 
 struct sg_module *sg_module_of_library(

@@ -472,11 +472,10 @@ struct sg_launch {
 /* A function argument: a CUfunction, or a CUkernel given for one, which means
  * its function in the current context. INVALID_HANDLE for anything else. */
 CUresult sg_function_resolve(CUfunction handle, struct sg_function **ret_fn);
-/* Checks dimensions, shared memory and parameters as the launch functions do
- * and makes a launch with a copy of the parameters; also for graph nodes. */
-CUresult sg_launch_new(struct sg_function *fn, const uint32_t grid[3],
-        const uint32_t block[3], uint32_t shared_bytes, void **params,
-        void **extra, struct sg_launch **ret_launch);
+/* A launch of shape's grid, block, shared memory and cluster with a copy of the
+ * parameters, checked as the launch functions do; fn may be a CUkernel. */
+CUresult sg_launch_make(CUfunction fn, const struct sg_launch *shape,
+        void **params, void **extra, struct sg_launch **ret_launch);
 /* Unloads every module of a context that is being destroyed. */
 void sg_code_ctx_gone(struct sg_ctx *ctx);
 struct sg_launch *sg_launch_dup(const struct sg_launch *launch);
@@ -484,7 +483,8 @@ void sg_launch_free(struct sg_launch *launch);
 /* Finds operands and cost, makes the op and enqueues it. */
 CUresult sg_launch_issue(
         const struct sg_launch *launch, struct sg_stream *stream);
-/* Issues one captured node on a stream. */
+/* Issues a captured kernel, copy, set or host function on a stream; the other
+ * kinds are the graph's own. */
 CUresult sg_node_issue(
         const struct sg_node_work *work, struct sg_stream *stream);
 
