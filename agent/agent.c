@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent_internal.h"
+#include "agent/base/log.h"
+#include "agent/hostmem.h"
+#include "agent/status.h"
+
+#define PAGE_BYTES         (2ull << 20)
+#define SHORTAGE_LINES_MAX 8
+
+struct ts_agent ts_agent;
+
+static void warn(const char *message)
+{
+	ts_log(TS_LOG_WARN, "%s", message);
+}
+
+enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
+{
+	struct ts_config *config = &ts_agent.config;
+	char message[TS_CONFIG_MESSAGE_BYTES];
+
+	if (ts_config_parse(config, environ, message, warn)) {
+		ts_log(TS_LOG_ERROR, "%s: %s",
+		        config->strict ? "CUDA refused" : "off", message);
+		return config->strict ? TS_AGENT_REFUSED : TS_AGENT_OFF;
+	}
+	ts_log_set_level(config->log_level);
+	if (config->mode == TS_MODE_OFF)
+		return TS_AGENT_OFF;
+	ts_agent.ops = ops;
+	ts_agent.host_limit_bytes = config->host_limit.unit == TS_LIMIT_BYTES
+	                                    ? config->host_limit.value
+	                                    : ts_hostmem_default_limit();
+	ts_mutex_init(&ts_agent.lock, TS_RANK_AGENT);
+	ts_blocks_init(&ts_agent.blocks);
+	ts_funcs_init(&ts_agent.funcs, ops);
+	if (ts_tape_init(&ts_agent.tape)) {
+		ts_log(TS_LOG_ERROR, "off: no host memory for the tape");
+		return TS_AGENT_OFF;
+	}
+	if (config->mode == TS_MODE_PLAN)
+		ts_log(TS_LOG_DEBUG,
+		        "mode plan holds the limit as cap does: there is no "
+		        "planner in the agent yet");
+	atomic_store(&ts_agent.started, true);
+	return TS_AGENT_ACTIVE;
+}
+
+void ts_agent_stop(void)
+{
+	if (!atomic_load(&ts_agent.started) ||
+	        atomic_exchange(&ts_agent.stopped, true))
+		return;
+	ts_status_write_all();
+	/* Nothing is freed: other threads may still be launching. */
+}
+
+uint64_t ts_agent_limit_bytes(uint64_t total_bytes)
+{
+	const struct ts_limit *limit = &ts_agent.config.limit;
+	uint64_t bytes = total_bytes;
+
+	if (ts_agent.config.mode < TS_MODE_CAP)
+		return total_bytes;
+	if (limit->unit == TS_LIMIT_BYTES)
+		bytes = limit->value;
+	else if (limit->unit == TS_LIMIT_PERCENT)
+		bytes = (uint64_t)((long double)total_bytes * limit->value /
+		                   10000);
+	return bytes < total_bytes ? bytes : total_bytes;
+}
+
+static struct ts_pager *make_pager(int device, CUcontext context)
+{
+	struct ts_agent_device *place = &ts_agent.devices[device];
+	struct ts_pager_options options = {.device = device,
+	        .host_limit_bytes = ts_agent.host_limit_bytes,
+	        .page_bytes = PAGE_BYTES};
+	struct ts_pager *pager, *other = NULL;
+	size_t free_bytes, total_bytes;
+	int rc = -EIO;
+
+	if (ts_agent.ops->mem_get_info(&free_bytes, &total_bytes) ==
+	        CUDA_SUCCESS) {
+		options.limit_bytes = ts_agent_limit_bytes(total_bytes);
+		rc = ts_pager_create(ts_agent.ops, &options, &pager);
+	}
+	if (rc) {
+		ts_log(TS_LOG_WARN, "device %d: memory left alone: %s", device,
+		        strerror(-rc));
+		return NULL;
+	}
+	ts_mutex_lock(&ts_agent.lock);
+	place->context = context;
+	if (!atomic_compare_exchange_strong(&place->pager, &other, pager))
+		place = NULL;
+	ts_mutex_unlock(&ts_agent.lock);
+	/* Another thread was first. */
+	if (!place)
+		ts_pager_destroy(pager, true);
+	return place ? pager : other;
+}
+
+struct ts_pager *ts_agent_current_pager(int *ret_device)
+{
+	struct ts_pager *pager;
+	CUcontext context = NULL;
+	CUdevice device = -1;
+
+	*ret_device = -1;
+	if (ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS ||
+	        device < 0 || device >= TS_AGENT_DEVICES)
+		return NULL;
+	*ret_device = device;
+	if (ts_agent.config.mode < TS_MODE_CAP)
+		return NULL;
+	pager = ts_agent_pager(device);
+	if (pager)
+		return pager;
+	if (ts_agent.ops->ctx_get_current(&context) != CUDA_SUCCESS)
+		return NULL;
+	return make_pager(device, context);
+}
+
+unsigned int ts_agent_begin_flags(void)
+{
+	return atomic_load(&ts_agent.capturing) ? TS_BEGIN_CAPTURING : 0;
+}
+
+static double gib(uint64_t bytes)
+{
+	return (double)bytes / (1 << 30);
+}
+
+/* Rounded up, so that the setting a line names does suffice. */
+static uint64_t mib_up(uint64_t bytes)
+{
+	return (bytes + (1 << 20) - 1) >> 20;
+}
+
+void ts_agent_say_shortage(const char *what, const struct ts_shortage *shortage)
+{
+	if (atomic_fetch_add(&ts_agent.shortage_lines, 1) >= SHORTAGE_LINES_MAX)
+		return;
+	switch (shortage->short_of) {
+	case TS_SHORT_OF_DEVICE:
+		ts_log(TS_LOG_ERROR,
+		        "out of memory: %s needs %.2f GiB at once, limit "
+		        "%.2f GiB with %.2f GiB in other use. Remedy: "
+		        "TAPESWAP_LIMIT=%" PRIu64 "MiB",
+		        what, gib(shortage->need_bytes),
+		        gib(shortage->limit_bytes), gib(shortage->other_bytes),
+		        mib_up(shortage->least_limit_bytes));
+		return;
+	case TS_SHORT_OF_HOST:
+		ts_log(TS_LOG_ERROR,
+		        "out of memory: pinned host %.1f of %.1f GiB, for %s. "
+		        "Remedy: a higher TAPESWAP_HOST_LIMIT or "
+		        "TAPESWAP_LIMIT",
+		        gib(shortage->host_used_bytes),
+		        gib(shortage->host_limit_bytes), what);
+		return;
+	case TS_SHORT_CAPTURING:
+		ts_log(TS_LOG_ERROR,
+		        "out of memory: %s needs %.2f GiB, and nothing can be "
+		        "moved while a graph is captured. Remedy: a higher "
+		        "TAPESWAP_LIMIT",
+		        what, gib(shortage->need_bytes));
+		return;
+	case TS_SHORT_DRIVER:
+		ts_log(TS_LOG_ERROR,
+		        "%s cannot be made resident: the driver answers "
+		        "error %d",
+		        what, (int)shortage->result);
+		return;
+	}
+}
+
+CUresult ts_agent_shortage_result(const struct ts_shortage *shortage)
+{
+	if (shortage->short_of == TS_SHORT_DRIVER &&
+	        shortage->result != CUDA_SUCCESS)
+		return shortage->result;
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}

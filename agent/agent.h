@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the wrappers call: one agent for the process, between ts_agent_start()
+ * and ts_agent_stop(). Functions run on the program's threads, inside one of
+ * its CUDA calls; they return what the program shall get.
+ */
+#ifndef TS_AGENT_H
+#define TS_AGENT_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/op.h"
+#include "runtime/ops.h"
+
+enum ts_agent_start_result {
+	TS_AGENT_ACTIVE,
+	TS_AGENT_OFF,     /* told to be, or a bad setting: says so in a line */
+	TS_AGENT_REFUSED, /* a bad setting and TAPESWAP_STRICT=1 */
+};
+
+/* Reads the settings. Makes no CUDA call. @ops must stay. */
+enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops);
+
+/* Writes the exit line and the files. Makes no CUDA call. Once only. */
+void ts_agent_stop(void);
+
+/*
+ * An op is about to be issued: finds its blocks and makes them resident.
+ * Anything but CUDA_SUCCESS goes to the program, and the op is not issued.
+ * ts_agent_op_end() follows in either case with the op's result.
+ */
+CUresult ts_agent_op_begin(struct ts_op *op);
+void ts_agent_op_end(struct ts_op *op, CUresult result);
+
+/* Notes for an op that it touches memory; see ts_op_touch(). */
+void ts_agent_touch(struct ts_op *op, CUdeviceptr address, size_t bytes,
+        enum ts_access access);
+
+/* Host memory goes to the device: addresses in it pin what they point to. */
+void ts_agent_scan_host(const void *source, size_t bytes);
+
+/* What @address points into is known outside: stays resident till freed. */
+CUresult ts_agent_pin(CUdeviceptr address);
+
+/*
+ * An allocation of @bytes. True where the agent has placed it or refused it,
+ * with the answer in @ret_result; false where the driver is to be asked, and
+ * ts_agent_allocated() follows.
+ */
+bool ts_agent_alloc(
+        size_t bytes, CUdeviceptr *ret_address, CUresult *ret_result);
+void ts_agent_allocated(CUdeviceptr address, size_t bytes);
+
+/* The same for a free; a false answer leaves the call to the driver. */
+bool ts_agent_free(CUdeviceptr address, CUresult *ret_result);
+
+/*
+ * Memory the agent does not place is about to be taken (@bytes, 0 where the
+ * size is not known), or was taken or given back, somewhere on the current
+ * device.
+ */
+CUresult ts_agent_before_unmanaged(size_t bytes, const char *what);
+void ts_agent_after_unmanaged(void);
+
+/* A placed allocation around @address; false where there is none. */
+bool ts_agent_find(CUdeviceptr address, struct ts_allocation *ret_allocation);
+
+/* True where @address is in a range of the agent's, allocated or not. */
+bool ts_agent_placed(CUdeviceptr address);
+
+/* cuMemGetInfo: false leaves the driver's own answer. */
+bool ts_agent_mem_info(size_t *ret_free, size_t *ret_total);
+
+/* cuDeviceTotalMem: the limit of a device with @total_bytes. */
+size_t ts_agent_total_mem(size_t total_bytes);
+
+/* cuIpcGetMemHandle: true where it must be refused (the line is said). */
+bool ts_agent_refuses_ipc(CUdeviceptr address);
+
+/* The framework's allocator reports a block of @device. */
+void ts_agent_report_block(uint64_t address, int64_t bytes, int device);
+
+#define TS_AGENT_DEVICES 16
+
+/* How far each device's ops had come when the program began to wait. */
+struct ts_sync {
+	uint64_t numbers[TS_AGENT_DEVICES];
+};
+
+/* A stream (0: the whole context) is waited for; end after success only. */
+void ts_agent_sync_begin(struct ts_sync *sync);
+void ts_agent_sync_end(ts_stream_key stream, const struct ts_sync *sync);
+void ts_agent_stream_destroyed(ts_stream_key stream);
+
+/* A stream capture begins or ended. */
+void ts_agent_capture(bool begin);
+
+/* A context goes: what was placed in it goes with it. */
+void ts_agent_context_gone(CUcontext context);
+void ts_agent_primary_context_gone(CUdevice device);
+
+/* Code was unloaded: function handles may come again. */
+void ts_agent_code_unloaded(void);
+
+#endif

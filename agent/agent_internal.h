@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The one agent of the process, as the files of agent/ share it. */
+#ifndef TS_AGENT_INTERNAL_H
+#define TS_AGENT_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "agent/agent.h"
+#include "agent/config.h"
+#include "agent/tape.h"
+
+struct ts_agent_device {
+	/* NULL until the first allocation there; then until its context goes.
+	 */
+	_Atomic(struct ts_pager *) pager;
+	CUcontext context; /* the pager's; written before it is published */
+	/* Guarded by ts_agent.lock: figures of pagers that are gone. */
+	struct ts_pager_stats past;
+	bool has_past;
+};
+
+struct ts_agent {
+	/* Constant after start. */
+	const struct ts_gpu_ops *ops;
+	struct ts_config config;
+	uint64_t host_limit_bytes;
+
+	struct ts_mutex lock;
+	struct ts_agent_device devices[TS_AGENT_DEVICES];
+	struct ts_blocks blocks;
+	struct ts_funcs funcs;
+	struct ts_tape tape;
+	atomic_int capturing; /* captures begun and not ended */
+	atomic_bool started;
+	atomic_uint shortage_lines; /* written so far */
+	atomic_bool stopped;
+};
+
+extern struct ts_agent ts_agent;
+
+/* True where allocations get their memory from the pager. */
+static inline bool ts_agent_places(void)
+{
+	return ts_agent.config.mode >= TS_MODE_CAP && !ts_agent.config.ipc;
+}
+
+/* The pager of @device, or NULL. */
+static inline struct ts_pager *ts_agent_pager(int device)
+{
+	if (device < 0 || device >= TS_AGENT_DEVICES)
+		return NULL;
+	return atomic_load_explicit(
+	        &ts_agent.devices[device].pager, memory_order_acquire);
+}
+
+/*
+ * The pager of the current device, made where there is none; NULL without a
+ * current context, or in a mode without a limit.
+ */
+struct ts_pager *ts_agent_current_pager(int *ret_device);
+
+/* Flags for the pager: whether something captures now. */
+unsigned int ts_agent_begin_flags(void);
+
+/* The line for an op that cannot run, or an allocation (@what). */
+void ts_agent_say_shortage(
+        const char *what, const struct ts_shortage *shortage);
+
+/* What the program gets for it. */
+CUresult ts_agent_shortage_result(const struct ts_shortage *shortage);
+
+/* The setting in bytes for a device of @total_bytes. */
+uint64_t ts_agent_limit_bytes(uint64_t total_bytes);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Allocations, and what the program is told about memory. */
+#include <stdio.h>
+
+#include "agent/agent_internal.h"
+#include "agent/base/log.h"
+
+bool ts_agent_alloc(
+        size_t bytes, CUdeviceptr *ret_address, CUresult *ret_result)
+{
+	struct ts_shortage shortage;
+	struct ts_pager *pager;
+	CUcontext context = NULL;
+	uint64_t address;
+	char what[64];
+	int device;
+
+	if (!ts_agent_places() || !bytes || !ret_address)
+		return false;
+	pager = ts_agent_current_pager(&device);
+	if (!pager)
+		return false;
+	if (ts_pager_alloc(pager, bytes, ts_agent_begin_flags(), &address,
+	            &shortage)) {
+		snprintf(what, sizeof(what), "an allocation of %.2f GiB",
+		        (double)bytes / (1 << 30));
+		*ret_result = ts_agent_shortage_result(&shortage);
+		if (*ret_result == CUDA_ERROR_OUT_OF_MEMORY)
+			ts_agent_say_shortage(what, &shortage);
+		return true;
+	}
+	ts_agent.ops->ctx_get_current(&context);
+	if (ts_blocks_add_allocation(
+	            &ts_agent.blocks, address, bytes, device, context, true)) {
+		ts_pager_dead(pager, address, bytes);
+		ts_pager_free(pager, address, bytes);
+		*ret_result = CUDA_ERROR_OUT_OF_MEMORY;
+		return true;
+	}
+	*ret_address = address;
+	*ret_result = CUDA_SUCCESS;
+	return true;
+}
+
+void ts_agent_allocated(CUdeviceptr address, size_t bytes)
+{
+	CUcontext context = NULL;
+	CUdevice device = -1;
+
+	ts_agent.ops->ctx_get_device(&device);
+	ts_agent.ops->ctx_get_current(&context);
+	/* Without memory for it the tape lacks a block: no harm done. */
+	ts_blocks_add_allocation(
+	        &ts_agent.blocks, address, bytes, device, context, false);
+}
+
+static void tell_dead(const struct ts_stretch *stretch, void *data)
+{
+	struct ts_pager *pager = ts_agent_pager(stretch->device);
+
+	(void)data;
+	if (pager)
+		ts_pager_dead(pager, stretch->address, stretch->bytes);
+}
+
+bool ts_agent_free(CUdeviceptr address, CUresult *ret_result)
+{
+	struct ts_allocation allocation;
+	struct ts_pager *pager;
+
+	/* Taken out first: the driver may give the address away again. */
+	if (!ts_blocks_remove_allocation(
+	            &ts_agent.blocks, address, &allocation, tell_dead, NULL) ||
+	        !allocation.whole.managed)
+		return false;
+	pager = ts_agent_pager(allocation.whole.device);
+	*ret_result =
+	        pager ? ts_pager_free(pager, address, allocation.whole.bytes)
+	              : CUDA_ERROR_INVALID_VALUE;
+	return true;
+}
+
+CUresult ts_agent_before_unmanaged(size_t bytes, const char *what)
+{
+	struct ts_shortage shortage;
+	struct ts_pager *pager;
+	int device;
+
+	if (!bytes)
+		return CUDA_SUCCESS;
+	pager = ts_agent_current_pager(&device);
+	if (!pager || !ts_pager_make_room(
+	                      pager, bytes, ts_agent_begin_flags(), &shortage))
+		return CUDA_SUCCESS;
+	/* What ails the driver it says itself, when it is asked. */
+	if (ts_agent_shortage_result(&shortage) != CUDA_ERROR_OUT_OF_MEMORY)
+		return CUDA_SUCCESS;
+	ts_agent_say_shortage(what, &shortage);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void ts_agent_after_unmanaged(void)
+{
+	struct ts_shortage ignored;
+	struct ts_pager *pager;
+	CUdevice device = -1;
+
+	/* Only where there is something to give: this makes no pager. */
+	if (ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS)
+		return;
+	pager = ts_agent_pager(device);
+	if (!pager)
+		return;
+	ts_pager_room_changed(pager);
+	ts_pager_make_room(pager, 0, ts_agent_begin_flags(), &ignored);
+}
+
+bool ts_agent_find(CUdeviceptr address, struct ts_allocation *ret_allocation)
+{
+	return ts_blocks_find_allocation(
+	               &ts_agent.blocks, address, ret_allocation) &&
+	       ret_allocation->whole.managed;
+}
+
+bool ts_agent_placed(CUdeviceptr address)
+{
+	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
+		struct ts_pager *pager = ts_agent_pager(device);
+
+		if (pager && ts_pager_owns(pager, address))
+			return true;
+	}
+	return false;
+}
+
+bool ts_agent_mem_info(size_t *ret_free, size_t *ret_total)
+{
+	uint64_t free_bytes, total_bytes;
+	struct ts_pager *pager;
+	int device;
+
+	pager = ts_agent_current_pager(&device);
+	if (!pager || ts_pager_mem_info(pager, &free_bytes, &total_bytes))
+		return false;
+	*ret_free = free_bytes;
+	*ret_total = total_bytes;
+	return true;
+}
+
+size_t ts_agent_total_mem(size_t total_bytes)
+{
+	return ts_agent_limit_bytes(total_bytes);
+}
+
+bool ts_agent_refuses_ipc(CUdeviceptr address)
+{
+	struct ts_allocation allocation;
+
+	if (!ts_agent_find(address, &allocation))
+		return false;
+	ts_log(TS_LOG_ERROR,
+	        "cuIpcGetMemHandle refused: memory under tapeswap cannot be "
+	        "shared this way. Remedy: TAPESWAP_IPC=1 (leaves allocations "
+	        "alone, but counted)");
+	return true;
+}
+
+void ts_agent_report_block(uint64_t address, int64_t bytes, int device)
+{
+	struct ts_stretch dead, live;
+	struct ts_pager *pager;
+
+	ts_blocks_report(
+	        &ts_agent.blocks, address, bytes, device, &dead, &live);
+	/* Alive first: what both share keeps its content. */
+	pager = ts_agent_pager(live.device);
+	if (pager)
+		ts_pager_live(pager, live.address, live.bytes);
+	pager = ts_agent_pager(dead.device);
+	if (pager)
+		ts_pager_dead(pager, dead.address, dead.bytes);
+}
+
+/* Frees what was placed on @device, keeps its figures, ends its pager. */
+static void device_gone(int device)
+{
+	struct ts_agent_device *place = &ts_agent.devices[device];
+	struct ts_allocation allocation;
+	struct ts_pager *pager = ts_agent_pager(device);
+	uint64_t address;
+
+	while (ts_blocks_any_allocation(&ts_agent.blocks, device, &address))
+		ts_blocks_remove_allocation(&ts_agent.blocks, address,
+		        &allocation, tell_dead, NULL);
+	if (!pager)
+		return;
+	ts_mutex_lock(&ts_agent.lock);
+	atomic_store(&place->pager, NULL);
+	place->context = NULL;
+	ts_mutex_unlock(&ts_agent.lock);
+	ts_pager_stats(pager, &place->past);
+	place->has_past = true;
+	ts_pager_destroy(pager, true);
+}
+
+void ts_agent_context_gone(CUcontext context)
+{
+	for (int device = 0; device < TS_AGENT_DEVICES; device++)
+		if (ts_agent_pager(device) &&
+		        ts_agent.devices[device].context == context)
+			device_gone(device);
+}
+
+void ts_agent_primary_context_gone(CUdevice device)
+{
+	if (device >= 0 && device < TS_AGENT_DEVICES)
+		device_gone(device);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Ops, and what orders them: residency before, the tape after. */
+#include <stdio.h>
+
+#include "agent/agent_internal.h"
+#include "agent/base/log.h"
+
+/* Larger copies are data, not tables of addresses. */
+#define SCAN_BYTES_MAX (1u << 20)
+
+static const char *op_name(const struct ts_op *op)
+{
+	if (op->func)
+		return op->func->name;
+	return op->name ? op->name : "?";
+}
+
+static void say_op_shortage(
+        const struct ts_op *op, const struct ts_shortage *shortage)
+{
+	char what[256];
+
+	snprintf(what, sizeof(what), "%s%.200s",
+	        op->func && !op->func->has_layout ? "(layout unknown) " : "",
+	        op_name(op));
+	ts_agent_say_shortage(what, shortage);
+}
+
+static uint64_t devices_of(const struct ts_op *op)
+{
+	uint64_t devices = 0;
+
+	for (size_t i = 0; i < op->count; i++)
+		if (ts_agent_pager(op->ranges[i].device))
+			devices |= 1ull << op->ranges[i].device;
+	return devices;
+}
+
+static void end_devices(struct ts_op *op, bool issued)
+{
+	for (int device = 0; op->devices >> device; device++) {
+		struct ts_pager *pager = ts_agent_pager(device);
+
+		if (op->devices >> device & 1 && pager)
+			ts_pager_end(pager, op->ranges, op->count, op->stream,
+			        issued);
+	}
+	op->devices = 0;
+}
+
+static CUresult begin_devices(struct ts_op *op)
+{
+	uint64_t wanted = devices_of(op);
+	unsigned int flags = ts_agent_begin_flags();
+
+	for (int device = 0; wanted >> device; device++) {
+		struct ts_shortage shortage;
+
+		if (!(wanted >> device & 1))
+			continue;
+		if (!ts_pager_begin(ts_agent_pager(device), op->ranges,
+		            op->count, flags, &op->in_bytes, &op->out_bytes,
+		            &shortage)) {
+			op->devices |= 1ull << device;
+			continue;
+		}
+		end_devices(op, false);
+		say_op_shortage(op, &shortage);
+		return ts_agent_shortage_result(&shortage);
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Where nothing captures the driver need not be asked. */
+static bool goes_into_graph(const struct ts_op *op)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	if (!atomic_load(&ts_agent.capturing) || op->stream == TS_STREAM_LEGACY)
+		return false;
+	ts_agent.ops->stream_is_capturing(
+	        (CUstream)(uintptr_t)op->stream, &status);
+	return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+CUresult ts_agent_op_begin(struct ts_op *op)
+{
+	if (op->kind == TS_OP_LAUNCH) {
+		op->func = ts_funcs_get(&ts_agent.funcs, op->function);
+		ts_op_touch_params(op, &ts_agent.blocks);
+	}
+	op->capturing = goes_into_graph(op);
+	/* Better not run than run on memory that may be missing. */
+	if (op->incomplete)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return begin_devices(op);
+}
+
+void ts_agent_op_end(struct ts_op *op, CUresult result)
+{
+	end_devices(op, result == CUDA_SUCCESS);
+	if (result == CUDA_SUCCESS)
+		ts_tape_record(&ts_agent.tape, op);
+	ts_op_finish(op);
+}
+
+void ts_agent_touch(struct ts_op *op, CUdeviceptr address, size_t bytes,
+        enum ts_access access)
+{
+	if (bytes)
+		ts_op_touch(op, &ts_agent.blocks, address, bytes, access);
+}
+
+static CUresult pin_range(const struct ts_range *range)
+{
+	struct ts_pager *pager = ts_agent_pager(range->device);
+	struct ts_shortage shortage;
+	uint64_t in = 0, out = 0;
+
+	if (!pager)
+		return CUDA_SUCCESS;
+	if (ts_pager_begin(pager, range, 1, ts_agent_begin_flags(), &in, &out,
+	            &shortage)) {
+		ts_agent_say_shortage(
+		        "a block whose address is in memory", &shortage);
+		return ts_agent_shortage_result(&shortage);
+	}
+	ts_pager_pin(pager, range, TS_PIN_ESCAPED);
+	ts_pager_end(pager, range, 1, 0, false);
+	return CUDA_SUCCESS;
+}
+
+static void pin_found(const struct ts_range *block, void *data)
+{
+	(void)data;
+	pin_range(block);
+}
+
+void ts_agent_scan_host(const void *source, size_t bytes)
+{
+	if (source && bytes <= SCAN_BYTES_MAX && ts_agent_places())
+		ts_scan_words(&ts_agent.blocks, source, bytes, pin_found, NULL);
+}
+
+CUresult ts_agent_pin(CUdeviceptr address)
+{
+	struct ts_range range = {.access = TS_ACCESS_READWRITE, .device = -1};
+	struct ts_block *block;
+
+	ts_mutex_lock(&ts_agent.blocks.lock);
+	block = ts_blocks_find_locked(&ts_agent.blocks, address);
+	if (block && block->managed) {
+		range.address = block->address;
+		range.bytes = block->bytes;
+		range.device = block->device;
+	}
+	ts_mutex_unlock(&ts_agent.blocks.lock);
+	return pin_range(&range);
+}
+
+void ts_agent_sync_begin(struct ts_sync *sync)
+{
+	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
+		struct ts_pager *pager = ts_agent_pager(device);
+
+		sync->numbers[device] = pager ? ts_pager_last_op(pager) : 0;
+	}
+}
+
+/*
+ * A wait for the whole context counts on the current device only; streams
+ * belong to one device and are found by their handle.
+ */
+void ts_agent_sync_end(ts_stream_key stream, const struct ts_sync *sync)
+{
+	CUdevice current = -1;
+
+	if (!stream && ts_agent.ops->ctx_get_device(&current) != CUDA_SUCCESS)
+		return;
+	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
+		struct ts_pager *pager = ts_agent_pager(device);
+
+		if (pager && (stream || device == current))
+			ts_pager_synchronized(
+			        pager, stream, sync->numbers[device]);
+	}
+}
+
+void ts_agent_stream_destroyed(ts_stream_key stream)
+{
+	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
+		struct ts_pager *pager = ts_agent_pager(device);
+
+		if (pager)
+			ts_pager_stream_destroyed(pager, stream);
+	}
+}
+
+void ts_agent_capture(bool begin)
+{
+	if (begin)
+		atomic_fetch_add(&ts_agent.capturing, 1);
+	else if (atomic_load(&ts_agent.capturing) > 0)
+		atomic_fetch_sub(&ts_agent.capturing, 1);
+}
+
+void ts_agent_code_unloaded(void)
+{
+	ts_funcs_forget_handles(&ts_agent.funcs);
+	ts_agent_after_unmanaged();
+}

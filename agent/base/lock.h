@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Mutexes with ranks. A thread takes them in rising order of rank only; builds
+ * without NDEBUG assert it. No lock but TS_RANK_GATE is held across a call
+ * into the driver.
+ */
+#ifndef TS_LOCK_H
+#define TS_LOCK_H
+
+#include <pthread.h>
+
+enum ts_rank {
+	/*
+	 * The mover's gate of one device (runtime/pager.c): one thread at a
+	 * time moves pages, with driver calls. A launch that finds its blocks
+	 * resident never takes it, and no driver callback may (the driver
+	 * forbids CUDA calls there).
+	 */
+	TS_RANK_GATE,
+	TS_RANK_PAGER,  /* pages, chunks, streams of one device */
+	TS_RANK_BLOCKS, /* block registry */
+	TS_RANK_FUNCS,  /* functions and their parameter layouts */
+	TS_RANK_TAPE,   /* ops recorded, step tracker */
+	TS_RANK_AGENT,  /* device list and other small state of the agent */
+	TS_RANK_COUNT,
+};
+
+struct ts_mutex {
+	pthread_mutex_t mutex;
+	enum ts_rank rank;
+};
+
+void ts_mutex_init(struct ts_mutex *mutex, enum ts_rank rank);
+void ts_mutex_finish(struct ts_mutex *mutex);
+void ts_mutex_lock(struct ts_mutex *mutex);
+void ts_mutex_unlock(struct ts_mutex *mutex);
+
+/* Waits for @cond with @mutex, which the caller holds. */
+void ts_cond_wait(pthread_cond_t *cond, struct ts_mutex *mutex);
+
+#endif

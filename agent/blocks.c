@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/blocks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agent/base/list.h"
+
+static const struct ts_stretch nothing = {.device = -1};
+
+void ts_blocks_init(struct ts_blocks *blocks)
+{
+	ts_mutex_init(&blocks->lock, TS_RANK_BLOCKS);
+	ts_map_init(&blocks->allocations);
+	ts_map_init(&blocks->blocks);
+	blocks->lowest = UINT64_MAX;
+	blocks->highest = 0;
+	blocks->next_serial = 1;
+	blocks->live_bytes = 0;
+	blocks->peak_bytes = 0;
+}
+
+static struct ts_block *block_of(struct ts_map_node *node)
+{
+	return node ? ts_container_of(node, struct ts_block, node) : NULL;
+}
+
+static struct ts_allocation *allocation_of(struct ts_map_node *node)
+{
+	return node ? ts_container_of(node, struct ts_allocation, whole.node)
+	            : NULL;
+}
+
+void ts_blocks_finish(struct ts_blocks *blocks)
+{
+	struct ts_map_node *node;
+
+	while ((node = blocks->blocks.root)) {
+		ts_map_remove(&blocks->blocks, node->key);
+		free(block_of(node));
+	}
+	while ((node = blocks->allocations.root)) {
+		ts_map_remove(&blocks->allocations, node->key);
+		free(allocation_of(node));
+	}
+	ts_mutex_finish(&blocks->lock);
+}
+
+static void widen(struct ts_blocks *blocks, uint64_t address, uint64_t bytes)
+{
+	if (address < blocks->lowest)
+		blocks->lowest = address;
+	if (address + bytes > blocks->highest)
+		blocks->highest = address + bytes;
+}
+
+static void count_live(struct ts_blocks *blocks, uint64_t bytes)
+{
+	blocks->live_bytes += bytes;
+	if (blocks->live_bytes > blocks->peak_bytes)
+		blocks->peak_bytes = blocks->live_bytes;
+}
+
+int ts_blocks_add_allocation(struct ts_blocks *blocks, uint64_t address,
+        uint64_t bytes, int device, CUcontext context, bool managed)
+{
+	struct ts_allocation *allocation = calloc(1, sizeof(*allocation));
+	int rc;
+
+	if (!allocation)
+		return -ENOMEM;
+	allocation->context = context;
+	allocation->whole.address = address;
+	allocation->whole.bytes = bytes;
+	allocation->whole.device = device;
+	allocation->whole.managed = managed;
+	ts_mutex_lock(&blocks->lock);
+	allocation->whole.serial = blocks->next_serial++;
+	rc = ts_map_insert(
+	        &blocks->allocations, &allocation->whole.node, address);
+	if (!rc) {
+		widen(blocks, address, bytes);
+		count_live(blocks, bytes);
+	}
+	ts_mutex_unlock(&blocks->lock);
+	if (rc)
+		free(allocation);
+	return rc;
+}
+
+static struct ts_stretch stretch_of(const struct ts_block *block)
+{
+	return (struct ts_stretch){
+	        .address = block->address,
+	        .bytes = block->bytes,
+	        .device = block->managed ? block->device : -1,
+	};
+}
+
+/* A reported block inside @allocation, taken out; NULL when none is left. */
+static struct ts_block *pull_block(
+        struct ts_blocks *blocks, const struct ts_allocation *allocation)
+{
+	const struct ts_block *whole = &allocation->whole;
+	struct ts_block *block;
+
+	ts_mutex_lock(&blocks->lock);
+	block = block_of(ts_map_ceiling(&blocks->blocks, whole->address));
+	if (block && block->address - whole->address < whole->bytes) {
+		ts_map_remove(&blocks->blocks, block->address);
+		blocks->live_bytes -= block->bytes;
+	} else {
+		block = NULL;
+	}
+	ts_mutex_unlock(&blocks->lock);
+	return block;
+}
+
+bool ts_blocks_remove_allocation(struct ts_blocks *blocks, uint64_t address,
+        struct ts_allocation *ret_allocation,
+        void (*died)(const struct ts_stretch *stretch, void *data), void *data)
+{
+	struct ts_allocation *allocation;
+	struct ts_block *block;
+
+	ts_mutex_lock(&blocks->lock);
+	allocation =
+	        allocation_of(ts_map_remove(&blocks->allocations, address));
+	if (allocation && !allocation->split)
+		blocks->live_bytes -= allocation->whole.bytes;
+	ts_mutex_unlock(&blocks->lock);
+	if (!allocation)
+		return false;
+	while ((block = pull_block(blocks, allocation))) {
+		struct ts_stretch stretch = stretch_of(block);
+
+		if (stretch.device >= 0)
+			died(&stretch, data);
+		free(block);
+	}
+	if (!allocation->split && allocation->whole.managed) {
+		struct ts_stretch stretch = stretch_of(&allocation->whole);
+
+		died(&stretch, data);
+	}
+	*ret_allocation = *allocation;
+	free(allocation);
+	return true;
+}
+
+static struct ts_allocation *find_allocation(
+        struct ts_blocks *blocks, uint64_t address)
+{
+	struct ts_allocation *allocation =
+	        allocation_of(ts_map_floor(&blocks->allocations, address));
+
+	if (!allocation ||
+	        address - allocation->whole.address >= allocation->whole.bytes)
+		return NULL;
+	return allocation;
+}
+
+static void report_birth(struct ts_blocks *blocks, struct ts_block *block,
+        struct ts_stretch *ret_dead, struct ts_stretch *ret_live)
+{
+	struct ts_allocation *allocation =
+	        find_allocation(blocks, block->address);
+
+	block->serial = blocks->next_serial++;
+	block->managed = allocation && allocation->whole.managed;
+	if (allocation && !allocation->split) {
+		allocation->split = true;
+		blocks->live_bytes -= allocation->whole.bytes;
+		*ret_dead = stretch_of(&allocation->whole);
+	}
+	widen(blocks, block->address, block->bytes);
+	count_live(blocks, block->bytes);
+	*ret_live = stretch_of(block);
+}
+
+void ts_blocks_report(struct ts_blocks *blocks, uint64_t address, int64_t bytes,
+        int device, struct ts_stretch *ret_dead, struct ts_stretch *ret_live)
+{
+	struct ts_block *block = NULL;
+
+	*ret_dead = nothing;
+	*ret_live = nothing;
+	if (bytes > 0) {
+		block = calloc(1, sizeof(*block));
+		if (!block)
+			return;
+		block->address = address;
+		block->bytes = (uint64_t)bytes;
+		block->device = device;
+		block->reported = true;
+	}
+	ts_mutex_lock(&blocks->lock);
+	if (block && !ts_map_insert(&blocks->blocks, &block->node, address)) {
+		report_birth(blocks, block, ret_dead, ret_live);
+		block = NULL;
+	} else if (!block) {
+		block = block_of(ts_map_remove(&blocks->blocks, address));
+		if (block) {
+			blocks->live_bytes -= block->bytes;
+			*ret_dead = stretch_of(block);
+		}
+	}
+	ts_mutex_unlock(&blocks->lock);
+	free(block);
+}
+
+bool ts_blocks_find_allocation(struct ts_blocks *blocks, uint64_t address,
+        struct ts_allocation *ret_allocation)
+{
+	struct ts_allocation *allocation;
+
+	ts_mutex_lock(&blocks->lock);
+	allocation = find_allocation(blocks, address);
+	if (allocation)
+		*ret_allocation = *allocation;
+	ts_mutex_unlock(&blocks->lock);
+	return allocation != NULL;
+}
+
+bool ts_blocks_any_allocation(
+        struct ts_blocks *blocks, int device, uint64_t *ret_address)
+{
+	struct ts_map_node *node;
+	bool found = false;
+
+	ts_mutex_lock(&blocks->lock);
+	node = ts_map_ceiling(&blocks->allocations, 0);
+	while (node && !found) {
+		found = block_of(node)->device == device;
+		*ret_address = node->key;
+		node = ts_map_ceiling(&blocks->allocations, node->key + 1);
+	}
+	ts_mutex_unlock(&blocks->lock);
+	return found;
+}
+
+struct ts_block *ts_blocks_find_locked(
+        struct ts_blocks *blocks, uint64_t address)
+{
+	struct ts_allocation *allocation;
+	struct ts_block *block;
+
+	if (address < blocks->lowest || address >= blocks->highest)
+		return NULL;
+	block = block_of(ts_map_floor(&blocks->blocks, address));
+	if (block && address - block->address < block->bytes)
+		return block;
+	allocation = find_allocation(blocks, address);
+	return allocation && !allocation->split ? &allocation->whole : NULL;
+}
+
+struct ts_block *ts_blocks_next_locked(
+        struct ts_blocks *blocks, uint64_t address)
+{
+	struct ts_block *block =
+	        block_of(ts_map_ceiling(&blocks->blocks, address + 1));
+	struct ts_allocation *allocation = allocation_of(
+	        ts_map_ceiling(&blocks->allocations, address + 1));
+
+	while (allocation && allocation->split)
+		allocation = allocation_of(ts_map_ceiling(
+		        &blocks->allocations, allocation->whole.address + 1));
+	if (!allocation ||
+	        (block && block->address < allocation->whole.address))
+		return block;
+	return &allocation->whole;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/path.h"
+
+#define PREFIX         "TAPESWAP_"
+#define MAX_NAME_BYTES 64
+
+static const struct ts_setting settings[] = {
+        {"TAPESWAP_HOST_LIMIT", TS_SETTING_SIZE, "", NULL,
+                "pinned host memory for what is moved out (default: 80 % of "
+                "what the host and its cgroup have free at start)",
+                offsetof(struct ts_config, host_limit)},
+        {"TAPESWAP_IPC", TS_SETTING_BOOLEAN, "0", NULL,
+                "1 leaves allocations unmanaged but counted, so that "
+                "cuIpcGetMemHandle works",
+                offsetof(struct ts_config, ipc)},
+        {"TAPESWAP_LIMIT", TS_SETTING_LIMIT, "", NULL,
+                "device memory the program may use, context included "
+                "(default: the device's own)",
+                offsetof(struct ts_config, limit)},
+        {"TAPESWAP_LOG", TS_SETTING_CHOICE, "info", "error, warn, info, debug",
+                "least important lines that are printed",
+                offsetof(struct ts_config, log_level)},
+        {"TAPESWAP_MODE", TS_SETTING_CHOICE, "plan", "off, observe, cap, plan",
+                "off: nothing; observe: record only; cap: hold the limit; "
+                "plan: hold it by a plan",
+                offsetof(struct ts_config, mode)},
+        {"TAPESWAP_PLAN", TS_SETTING_FILE, "", NULL,
+                "file for the last step's ops, blocks and what was moved "
+                "(%p: process id, %r: local rank)",
+                offsetof(struct ts_config, plan)},
+        {"TAPESWAP_STATUS", TS_SETTING_FILE, "", NULL,
+                "file for the figures of the exit line, as JSON (%p, %r)",
+                offsetof(struct ts_config, status)},
+        {"TAPESWAP_STRICT", TS_SETTING_BOOLEAN, "0", NULL,
+                "1 makes CUDA initialisation fail on a bad setting instead of "
+                "running without tapeswap",
+                offsetof(struct ts_config, strict)},
+};
+
+#define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
+
+const struct ts_setting *ts_config_table(size_t *ret_count)
+{
+	*ret_count = SETTING_COUNT;
+	return settings;
+}
+
+static const char *accepted(const struct ts_setting *setting)
+{
+	switch (setting->type) {
+	case TS_SETTING_SIZE:
+		return "bytes or KiB/MiB/GiB";
+	case TS_SETTING_LIMIT:
+		return "bytes, KiB/MiB/GiB or %";
+	case TS_SETTING_CHOICE:
+		return setting->choices;
+	case TS_SETTING_BOOLEAN:
+		return "0 or 1";
+	case TS_SETTING_FILE:
+		return "a file name with %p, %r or %% in it";
+	}
+	return "";
+}
+
+/* "12GiB", "1.5 MiB", "4096", "60%"; fractions only before a unit. */
+static int parse_limit(const char *text, bool percent, struct ts_limit *limit)
+{
+	static const struct {
+		const char *name;
+		double bytes;
+	} units[] = {{"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}};
+	char *end;
+	double number;
+
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	number = strtod(text, &end);
+	/* No hexadecimal and no exponents: "1e3" is more likely a slip. */
+	if (strspn(text, "0123456789.") != (size_t)(end - text))
+		return -EINVAL;
+	while (*end == ' ')
+		end++;
+	if (!*end) {
+		uint64_t bytes;
+
+		errno = 0;
+		bytes = strtoull(text, &end, 10);
+		if (errno || (*end && *end != ' ') || !bytes)
+			return -EINVAL;
+		*limit = (struct ts_limit){TS_LIMIT_BYTES, bytes};
+		return 0;
+	}
+	if (percent && !strcmp(end, "%")) {
+		if (number <= 0 || number > 100)
+			return -EINVAL;
+		*limit = (struct ts_limit){
+		        TS_LIMIT_PERCENT, (uint64_t)lround(number * 100)};
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		double bytes = number * units[i].bytes;
+
+		if (strcmp(end, units[i].name))
+			continue;
+		if (bytes < 1 || bytes >= 0x1p63)
+			return -EINVAL;
+		*limit = (struct ts_limit){TS_LIMIT_BYTES, (uint64_t)bytes};
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int parse_choice(const char *text, const char *choices, int *ret_index)
+{
+	int index = 0;
+
+	for (const char *at = choices;; index++) {
+		size_t length = strcspn(at, ",");
+
+		if (length == strlen(text) && !strncmp(at, text, length)) {
+			*ret_index = index;
+			return 0;
+		}
+		if (!at[length])
+			return -EINVAL;
+		at += length + 2;
+	}
+}
+
+static int parse_setting(struct ts_config *config,
+        const struct ts_setting *setting, const char *text)
+{
+	void *field = (char *)config + setting->offset;
+
+	switch (setting->type) {
+	case TS_SETTING_SIZE:
+	case TS_SETTING_LIMIT:
+		return parse_limit(
+		        text, setting->type == TS_SETTING_LIMIT, field);
+	case TS_SETTING_CHOICE:
+		return parse_choice(text, setting->choices, field);
+	case TS_SETTING_BOOLEAN:
+		if (strcmp(text, "0") && strcmp(text, "1"))
+			return -EINVAL;
+		*(bool *)field = *text == '1';
+		return 0;
+	case TS_SETTING_FILE:
+		return ts_path_expand(text, field, TS_CONFIG_PATH_BYTES);
+	}
+	return -EINVAL;
+}
+
+static void set_defaults(struct ts_config *config)
+{
+	memset(config, 0, sizeof(*config));
+	for (size_t i = 0; i < SETTING_COUNT; i++)
+		if (*settings[i].default_text)
+			parse_setting(
+			        config, &settings[i], settings[i].default_text);
+}
+
+/* Levenshtein distance of two short names. */
+static size_t distance(const char *a, size_t a_length, const char *b)
+{
+	size_t row[MAX_NAME_BYTES + 1];
+	size_t b_length = strlen(b);
+
+	if (a_length > MAX_NAME_BYTES || b_length > MAX_NAME_BYTES)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= b_length; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= a_length; i++) {
+		size_t corner = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= b_length; j++) {
+			size_t best = corner + (a[i - 1] != b[j - 1]);
+
+			if (best > row[j] + 1)
+				best = row[j] + 1;
+			if (best > row[j - 1] + 1)
+				best = row[j - 1] + 1;
+			corner = row[j];
+			row[j] = best;
+		}
+	}
+	return row[b_length];
+}
+
+static void warn_unknown(
+        const char *name, size_t length, void (*warn)(const char *message))
+{
+	const struct ts_setting *nearest = &settings[0];
+	char message[TS_CONFIG_MESSAGE_BYTES];
+	size_t least = SIZE_MAX;
+
+	for (size_t i = 0; i < SETTING_COUNT; i++) {
+		size_t d = distance(name, length, settings[i].name);
+
+		if (d < least) {
+			least = d;
+			nearest = &settings[i];
+		}
+	}
+	snprintf(message, sizeof(message),
+	        "unknown setting %.*s: did you mean %s?",
+	        (int)(length < 200 ? length : 200), name, nearest->name);
+	warn(message);
+}
+
+static const char *value_of(char *const *environment, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (; *environment; environment++)
+		if (!strncmp(*environment, name, length) &&
+		        (*environment)[length] == '=')
+			return *environment + length + 1;
+	return NULL;
+}
+
+static void find_unknown(
+        char *const *environment, void (*warn)(const char *message))
+{
+	for (; *environment; environment++) {
+		const char *name = *environment;
+		size_t length = strcspn(name, "=");
+		bool known = false;
+
+		if (strncmp(name, PREFIX, strlen(PREFIX)))
+			continue;
+		for (size_t i = 0; i < SETTING_COUNT; i++)
+			known |= strlen(settings[i].name) == length &&
+			         !strncmp(settings[i].name, name, length);
+		if (!known)
+			warn_unknown(name, length, warn);
+	}
+}
+
+int ts_config_parse(struct ts_config *config, char *const *environment,
+        char ret_message[TS_CONFIG_MESSAGE_BYTES],
+        void (*warn)(const char *message))
+{
+	const char *strict = value_of(environment, "TAPESWAP_STRICT");
+	int rc = 0;
+
+	set_defaults(config);
+	for (size_t i = 0; i < SETTING_COUNT && !rc; i++) {
+		const struct ts_setting *setting = &settings[i];
+		const char *text = value_of(environment, setting->name);
+
+		/* Set but empty is as good as not set. */
+		if (!text || !*text)
+			continue;
+		rc = parse_setting(config, setting, text);
+		if (rc)
+			snprintf(ret_message, TS_CONFIG_MESSAGE_BYTES,
+			        "%s=\"%.200s\": want %s", setting->name, text,
+			        accepted(setting));
+	}
+	find_unknown(environment, warn);
+	if (!rc)
+		return 0;
+	set_defaults(config);
+	config->strict = strict && !strcmp(strict, "1");
+	return -EINVAL;
+}

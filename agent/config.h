@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The TAPESWAP_* settings: one table of names, types, defaults and help, read
+ * once from the environment before any other thread looks at the result.
+ */
+#ifndef TS_CONFIG_H
+#define TS_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum ts_mode {
+	TS_MODE_OFF,     /* every call goes straight to the driver */
+	TS_MODE_OBSERVE, /* the tape is recorded, memory is left alone */
+	TS_MODE_CAP,     /* the pager holds the limit */
+	TS_MODE_PLAN,    /* the pager holds the limit, a plan moves ahead */
+};
+
+enum ts_limit_unit {
+	TS_LIMIT_NONE,
+	TS_LIMIT_BYTES,
+	TS_LIMIT_PERCENT, /* of the device's memory, in hundredths */
+};
+
+struct ts_limit {
+	enum ts_limit_unit unit;
+	uint64_t value;
+};
+
+enum ts_setting_type {
+	TS_SETTING_SIZE,    /* bytes, KiB/MiB/GiB */
+	TS_SETTING_LIMIT,   /* the same, or % */
+	TS_SETTING_CHOICE,  /* one of a list of words */
+	TS_SETTING_BOOLEAN, /* 0 or 1 */
+	TS_SETTING_FILE,    /* %p and %r are replaced */
+};
+
+struct ts_setting {
+	const char *name; /* TAPESWAP_... */
+	enum ts_setting_type type;
+	const char *default_text;
+	const char *choices; /* words separated by ", " (CHOICE) */
+	const char *help;
+	size_t offset; /* of the field in struct ts_config */
+};
+
+#define TS_CONFIG_PATH_BYTES 4096
+
+struct ts_config {
+	struct ts_limit limit;
+	struct ts_limit host_limit; /* NONE: derived from the host's memory */
+	int mode;                   /* enum ts_mode */
+	int log_level;              /* enum ts_log_level */
+	bool strict;
+	bool ipc;
+	char plan[TS_CONFIG_PATH_BYTES]; /* "": none; placeholders replaced */
+	char status[TS_CONFIG_PATH_BYTES];
+};
+
+#define TS_CONFIG_MESSAGE_BYTES 512
+
+/* The table, and in @ret_count its length. */
+const struct ts_setting *ts_config_table(size_t *ret_count);
+
+/*
+ * Fills @config with the defaults and what @environment (as environ) holds.
+ * Returns 0; or -EINVAL for the first value that cannot be read, with
+ * @ret_message saying which variable, what was read and what is accepted:
+ * @config then keeps the defaults but for strict, which is read in any case.
+ * A TAPESWAP_ name that is not in the table is no error: @warn is called with
+ * one line that names the nearest setting.
+ */
+int ts_config_parse(struct ts_config *config, char *const *environment,
+        char ret_message[TS_CONFIG_MESSAGE_BYTES],
+        void (*warn)(const char *message));
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/funcs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/list.h"
+#include "agent/hash.h"
+
+/* The driver's own limit is 4 KiB of parameters, 32 KiB with CUDA 12.1. */
+#define PARAMS_MAX 8192
+
+void ts_funcs_init(struct ts_funcs *funcs, const struct ts_gpu_ops *ops)
+{
+	funcs->ops = ops;
+	ts_mutex_init(&funcs->lock, TS_RANK_FUNCS);
+	ts_map_init(&funcs->by_handle);
+	funcs->all = NULL;
+	funcs->count = 0;
+	funcs->generation = 0;
+}
+
+void ts_funcs_finish(struct ts_funcs *funcs)
+{
+	while (funcs->all) {
+		struct ts_func *func = funcs->all;
+
+		funcs->all = func->next;
+		free(func->name);
+		free(func);
+	}
+	ts_map_init(&funcs->by_handle);
+	ts_mutex_finish(&funcs->lock);
+}
+
+/* A launch takes a CUkernel as a CUfunction; the queries do not. */
+static CUresult param_info(const struct ts_gpu_ops *ops, CUfunction handle,
+        size_t index, size_t *ret_offset, size_t *ret_bytes)
+{
+	CUresult rc =
+	        ops->func_param_info(handle, index, ret_offset, ret_bytes);
+
+	if (rc == CUDA_ERROR_INVALID_HANDLE)
+		rc = ops->kernel_param_info(
+		        (CUkernel)handle, index, ret_offset, ret_bytes);
+	return rc;
+}
+
+static char *name_of(const struct ts_gpu_ops *ops, CUfunction handle)
+{
+	const char *name = NULL;
+
+	if (ops->func_name(&name, handle) != CUDA_SUCCESS || !name)
+		if (ops->kernel_name(&name, (CUkernel)handle) != CUDA_SUCCESS)
+			name = NULL;
+	return strdup(name ? name : "?");
+}
+
+/*
+ * The first index without a parameter is answered with INVALID_VALUE. Another
+ * answer, as that of a driver without the query, leaves the layout unknown.
+ */
+static bool read_layout(const struct ts_gpu_ops *ops, CUfunction handle,
+        struct ts_param *params, size_t *ret_count)
+{
+	size_t count = 0, offset, bytes;
+	CUresult rc = CUDA_SUCCESS;
+
+	while (count < PARAMS_MAX) {
+		rc = param_info(ops, handle, count, &offset, &bytes);
+		if (rc != CUDA_SUCCESS)
+			break;
+		params[count].offset = (uint32_t)offset;
+		params[count].bytes = (uint32_t)bytes;
+		count++;
+	}
+	*ret_count = count;
+	return rc == CUDA_ERROR_INVALID_VALUE;
+}
+
+static struct ts_func *make(const struct ts_gpu_ops *ops, CUfunction handle)
+{
+	struct ts_param *params = malloc(PARAMS_MAX * sizeof(*params));
+	struct ts_func *func = NULL;
+	size_t count;
+	bool known;
+
+	if (!params)
+		return NULL;
+	known = read_layout(ops, handle, params, &count);
+	func = calloc(1, sizeof(*func) + count * sizeof(*params));
+	if (!func)
+		goto out;
+	func->name = name_of(ops, handle);
+	if (!func->name) {
+		free(func);
+		func = NULL;
+		goto out;
+	}
+	func->has_layout = known;
+	func->param_count = count;
+	memcpy(func->params, params, count * sizeof(*params));
+	func->name_hash =
+	        ts_hash(TS_HASH_START, func->name, strlen(func->name));
+	func->name_hash =
+	        ts_hash(func->name_hash, params, count * sizeof(*params));
+out:
+	free(params);
+	return func;
+}
+
+static struct ts_func *find(struct ts_funcs *funcs, CUfunction handle)
+{
+	struct ts_map_node *node =
+	        ts_map_find(&funcs->by_handle, (uint64_t)(uintptr_t)handle);
+
+	return node ? ts_container_of(node, struct ts_func, node) : NULL;
+}
+
+const struct ts_func *ts_funcs_get(struct ts_funcs *funcs, CUfunction handle)
+{
+	struct ts_func *func, *other;
+	uint64_t generation;
+
+	ts_mutex_lock(&funcs->lock);
+	func = find(funcs, handle);
+	generation = funcs->generation;
+	ts_mutex_unlock(&funcs->lock);
+	if (func)
+		return func;
+	func = make(funcs->ops, handle);
+	if (!func)
+		return NULL;
+	ts_mutex_lock(&funcs->lock);
+	other = find(funcs, handle);
+	if (other) {
+		ts_mutex_unlock(&funcs->lock);
+		free(func->name);
+		free(func);
+		return other;
+	}
+	func->number = funcs->count++;
+	func->next = funcs->all;
+	funcs->all = func;
+	if (generation == funcs->generation)
+		ts_map_insert(&funcs->by_handle, &func->node,
+		        (uint64_t)(uintptr_t)handle);
+	ts_mutex_unlock(&funcs->lock);
+	return func;
+}
+
+void ts_funcs_forget_handles(struct ts_funcs *funcs)
+{
+	ts_mutex_lock(&funcs->lock);
+	ts_map_init(&funcs->by_handle);
+	funcs->generation++;
+	ts_mutex_unlock(&funcs->lock);
+}

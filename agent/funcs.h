@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Functions the program launches: name and parameter layout, asked from the
+ * driver once. Records live as long as the process, so that the tape may point
+ * to them; a handle is looked up anew after code was unloaded, since the
+ * driver may give the same handle to another function. Any thread.
+ */
+#ifndef TS_FUNCS_H
+#define TS_FUNCS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/base/lock.h"
+#include "agent/base/map.h"
+#include "runtime/ops.h"
+
+struct ts_param {
+	uint32_t offset, bytes;
+};
+
+/* Constant once made. */
+struct ts_func {
+	struct ts_map_node node;
+	struct ts_func *next;
+	char *name;         /* mangled; "?" where the driver tells none */
+	uint32_t number;    /* in order of first launch */
+	uint64_t name_hash; /* of name and layout, the same in every run */
+	bool has_layout;
+	size_t param_count;
+	struct ts_param params[];
+};
+
+struct ts_funcs {
+	const struct ts_gpu_ops *ops;
+	struct ts_mutex lock;
+	/* Guarded by lock. */
+	struct ts_map by_handle;
+	struct ts_func *all; /* newest first */
+	uint32_t count;
+	uint64_t generation; /* of handles; changes at every unload */
+};
+
+void ts_funcs_init(struct ts_funcs *funcs, const struct ts_gpu_ops *ops);
+void ts_funcs_finish(struct ts_funcs *funcs);
+
+/* The record of @handle (a CUfunction or CUkernel); NULL without memory. */
+const struct ts_func *ts_funcs_get(struct ts_funcs *funcs, CUfunction handle);
+
+/* Code was unloaded: no handle known so far may be relied on. */
+void ts_funcs_forget_handles(struct ts_funcs *funcs);
+
+#endif

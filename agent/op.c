@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/op.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/hash.h"
+
+#define SCAN_FOUND_MAX 64
+
+void ts_op_init(struct ts_op *op, enum ts_op_kind kind, const char *name)
+{
+	static _Atomic uint64_t next_stamp = 1;
+
+	/* Not the inline arrays: they are large and written before read. */
+	memset(op, 0, offsetof(struct ts_op, inline_uses));
+	op->kind = kind;
+	op->name = name;
+	op->uses = op->inline_uses;
+	op->ranges = op->inline_ranges;
+	op->capacity = TS_OP_INLINE_USES;
+	op->stamp =
+	        atomic_fetch_add_explicit(&next_stamp, 1, memory_order_relaxed);
+}
+
+void ts_op_finish(struct ts_op *op)
+{
+	if (op->uses == op->inline_uses)
+		return;
+	free(op->uses);
+	free(op->ranges);
+}
+
+static bool grow(struct ts_op *op)
+{
+	size_t capacity = op->capacity * 4;
+	struct ts_use *uses = malloc(capacity * sizeof(*uses));
+	struct ts_range *ranges = malloc(capacity * sizeof(*ranges));
+
+	if (!uses || !ranges) {
+		free(uses);
+		free(ranges);
+		return false;
+	}
+	memcpy(uses, op->uses, op->count * sizeof(*uses));
+	memcpy(ranges, op->ranges, op->count * sizeof(*ranges));
+	ts_op_finish(op);
+	op->uses = uses;
+	op->ranges = ranges;
+	op->capacity = capacity;
+	return true;
+}
+
+/* A second touch of a block by the same op. */
+static void widen(struct ts_op *op, const struct ts_block *block,
+        const struct ts_range *range)
+{
+	for (size_t i = 0; i < op->count; i++) {
+		struct ts_range *old = &op->ranges[i];
+		uint64_t end = range->address + range->bytes;
+
+		if (op->uses[i].serial != block->serial)
+			continue;
+		if (old->address + old->bytes > end)
+			end = old->address + old->bytes;
+		if (range->address < old->address)
+			old->address = range->address;
+		old->bytes = end - old->address;
+		/* Of what two touches write together nothing is certain. */
+		if (old->access != range->access ||
+		        range->access == TS_ACCESS_WRITE)
+			old->access = TS_ACCESS_READWRITE;
+		op->uses[i].access = old->access;
+		return;
+	}
+}
+
+static void note(struct ts_op *op, struct ts_block *block, uint64_t address,
+        uint64_t bytes, enum ts_access access)
+{
+	struct ts_range range = {.address = address,
+	        .bytes = bytes,
+	        .access = access,
+	        .device = block->managed ? block->device : -1};
+
+	if (block->stamp == op->stamp) {
+		widen(op, block, &range);
+		return;
+	}
+	if (op->count == op->capacity && !grow(op)) {
+		op->incomplete = true;
+		return;
+	}
+	block->stamp = op->stamp;
+	op->ranges[op->count] = range;
+	op->uses[op->count] = (struct ts_use){.serial = block->serial,
+	        .address = block->address,
+	        .bytes = block->bytes,
+	        .access = access,
+	        .device = block->device,
+	        .reported = block->reported};
+	op->count++;
+}
+
+static void note_word(struct ts_op *op, struct ts_blocks *blocks, uint64_t word)
+{
+	struct ts_block *block = ts_blocks_find_locked(blocks, word);
+
+	if (block)
+		note(op, block, block->address, block->bytes,
+		        TS_ACCESS_READWRITE);
+}
+
+void ts_op_touch(struct ts_op *op, struct ts_blocks *blocks, uint64_t address,
+        uint64_t bytes, enum ts_access access)
+{
+	uint64_t end = address + bytes;
+
+	ts_mutex_lock(&blocks->lock);
+	if (!bytes) {
+		note_word(op, blocks, address);
+	} else {
+		struct ts_block *block = ts_blocks_find_locked(blocks, address);
+
+		/* A copy of a whole segment spans blocks and gaps. */
+		if (!block)
+			block = ts_blocks_next_locked(blocks, address);
+		while (block && block->address < end) {
+			uint64_t from = block->address, to = from;
+
+			to += block->bytes;
+			if (from < address)
+				from = address;
+			if (to > end)
+				to = end;
+			note(op, block, from, to - from, access);
+			block = ts_blocks_next_locked(blocks, block->address);
+		}
+	}
+	ts_mutex_unlock(&blocks->lock);
+}
+
+/* @offset: of @data in the parameter buffer, for the alignment of words. */
+static void scan_param(struct ts_op *op, struct ts_blocks *blocks,
+        const char *data, size_t offset, size_t bytes)
+{
+	size_t at = (8 - offset % 8) % 8;
+
+	for (; at + 8 <= bytes; at += 8) {
+		uint64_t word;
+
+		memcpy(&word, data + at, sizeof(word));
+		if (word >= blocks->lowest && word < blocks->highest)
+			note_word(op, blocks, word);
+	}
+}
+
+static void scan_extra(struct ts_op *op, struct ts_blocks *blocks)
+{
+	const char *buffer = NULL;
+	size_t bytes = 0;
+
+	for (void **at = op->extra; *at != CU_LAUNCH_PARAM_END; at += 2) {
+		if (*at == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			buffer = at[1];
+		else if (*at == CU_LAUNCH_PARAM_BUFFER_SIZE)
+			memcpy(&bytes, at[1], sizeof(bytes));
+	}
+	if (buffer)
+		scan_param(op, blocks, buffer, 0, bytes);
+}
+
+static void note_all(struct ts_op *op, struct ts_blocks *blocks)
+{
+	struct ts_block *block = ts_blocks_next_locked(blocks, 0);
+
+	while (block) {
+		note(op, block, block->address, block->bytes,
+		        TS_ACCESS_READWRITE);
+		block = ts_blocks_next_locked(blocks, block->address);
+	}
+}
+
+void ts_op_touch_params(struct ts_op *op, struct ts_blocks *blocks)
+{
+	const struct ts_func *func = op->func;
+
+	ts_mutex_lock(&blocks->lock);
+	if (op->extra)
+		scan_extra(op, blocks);
+	else if (!func || !func->has_layout || op->unknown_params)
+		note_all(op, blocks);
+	else if (op->params)
+		for (size_t i = 0; i < func->param_count; i++)
+			scan_param(op, blocks, op->params[i],
+			        func->params[i].offset, func->params[i].bytes);
+	ts_mutex_unlock(&blocks->lock);
+}
+
+void ts_scan_words(struct ts_blocks *blocks, const void *words, size_t bytes,
+        void (*found)(const struct ts_range *block, void *data), void *data)
+{
+	struct ts_range hits[SCAN_FOUND_MAX];
+	const char *at = words;
+	const char *end = at + bytes;
+	size_t count = 0;
+
+	at += (8 - (uintptr_t)at % 8) % 8;
+	while (at + 8 <= end) {
+		ts_mutex_lock(&blocks->lock);
+		for (count = 0; at + 8 <= end && count < SCAN_FOUND_MAX;
+		        at += 8) {
+			struct ts_block *block;
+			uint64_t word;
+
+			memcpy(&word, at, sizeof(word));
+			block = ts_blocks_find_locked(blocks, word);
+			if (!block || !block->managed)
+				continue;
+			hits[count++] =
+			        (struct ts_range){.address = block->address,
+			                .bytes = block->bytes,
+			                .access = TS_ACCESS_READ,
+			                .device = block->device};
+		}
+		ts_mutex_unlock(&blocks->lock);
+		for (size_t i = 0; i < count; i++)
+			found(&hits[i], data);
+	}
+}
+
+uint64_t ts_op_signature(const struct ts_op *op)
+{
+	uint64_t hash = ts_hash_word(TS_HASH_START, op->kind);
+
+	if (op->name)
+		hash = ts_hash(hash, op->name, strlen(op->name));
+	if (op->func)
+		hash = ts_hash_word(hash, op->func->name_hash);
+	for (int i = 0; i < 3; i++)
+		hash = ts_hash_word(
+		        hash, (uint64_t)op->grid[i] << 32 | op->block[i]);
+	hash = ts_hash_word(hash, op->shared_bytes);
+	return ts_hash_word(hash, op->bytes);
+}

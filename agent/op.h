@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One item of device work on its way: what a wrapper tells of a launch, copy or
+ * set, and what the agent finds out about it. Lives on the stack of the thread
+ * that issues it, from ts_op_init to ts_op_finish.
+ */
+#ifndef TS_OP_H
+#define TS_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/blocks.h"
+#include "agent/funcs.h"
+#include "runtime/pager.h"
+
+enum ts_op_kind {
+	TS_OP_LAUNCH,
+	TS_OP_COPY,
+	TS_OP_SET,
+	TS_OP_GRAPH, /* a graph launch: what is inside was seen at capture */
+	TS_OP_KIND_COUNT,
+};
+
+#define TS_OP_INLINE_USES 24
+
+/* A block an op touches, as the tape keeps it. */
+struct ts_use {
+	uint64_t serial;         /* of the block */
+	uint64_t address, bytes; /* of the block */
+	enum ts_access access;
+	int device;
+	bool reported;
+};
+
+struct ts_op {
+	/* Told by the wrapper. */
+	enum ts_op_kind kind;
+	const char *name; /* of a copy or set; constant text */
+	CUfunction function;
+	uint32_t grid[3], block[3], shared_bytes;
+	void **params, **extra; /* of a launch */
+	bool unknown_params;    /* they were set by other calls */
+	ts_stream_key stream;
+	uint64_t bytes; /* copied or set */
+
+	/* Found by the agent. */
+	const struct ts_func *func;
+	uint64_t stamp;               /* differs from op to op */
+	uint64_t in_bytes, out_bytes; /* moved to make it run */
+	uint64_t devices;             /* bit n: its pager holds ranges */
+	bool active;     /* the agent takes part; the wrapper's to set */
+	bool capturing;  /* goes into a graph, not to the device */
+	bool incomplete; /* not all uses could be noted */
+
+	/* uses[i] and ranges[i] belong together; -1 device: not the pager's. */
+	struct ts_use *uses;
+	struct ts_range *ranges;
+	size_t count, capacity;
+	struct ts_use inline_uses[TS_OP_INLINE_USES];
+	struct ts_range inline_ranges[TS_OP_INLINE_USES];
+};
+
+void ts_op_init(struct ts_op *op, enum ts_op_kind kind, const char *name);
+void ts_op_finish(struct ts_op *op);
+
+/*
+ * Notes that the op touches [address, address + bytes) of the live block there,
+ * or all of the block where @bytes is 0. Each block is noted once, with the
+ * union of what is touched. No block there: nothing is noted.
+ */
+void ts_op_touch(struct ts_op *op, struct ts_blocks *blocks, uint64_t address,
+        uint64_t bytes, enum ts_access access);
+
+/*
+ * Notes every block that an aligned 8-byte word of the launch's parameters
+ * points into; without a layout all live blocks, since any may be meant.
+ */
+void ts_op_touch_params(struct ts_op *op, struct ts_blocks *blocks);
+
+/*
+ * Calls @found for every block that an aligned word of @bytes of host memory
+ * points into, with the block's range, outside any lock.
+ */
+void ts_scan_words(struct ts_blocks *blocks, const void *words, size_t bytes,
+        void (*found)(const struct ts_range *block, void *data), void *data);
+
+/* Kind, function, geometry, sizes: the same for the same op of each step. */
+uint64_t ts_op_signature(const struct ts_op *op);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/status.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/agent_internal.h"
+#include "agent/base/log.h"
+#include "agent/jsonfile.h"
+#include "agent/tape_json.h"
+
+struct tape_figures {
+	uint64_t totals[TS_OP_KIND_COUNT];
+	uint64_t ops, captured, steps, step_ops;
+};
+
+static double gib(uint64_t bytes)
+{
+	return (double)bytes / (1 << 30);
+}
+
+bool ts_status_device(int device, struct ts_pager_stats *ret_stats)
+{
+	struct ts_agent_device *place = &ts_agent.devices[device];
+	struct ts_pager *pager = ts_agent_pager(device);
+	bool found = true;
+
+	if (pager) {
+		ts_pager_stats(pager, ret_stats);
+		return true;
+	}
+	ts_mutex_lock(&ts_agent.lock);
+	found = place->has_past;
+	if (found)
+		*ret_stats = place->past;
+	ts_mutex_unlock(&ts_agent.lock);
+	return found;
+}
+
+json_t *ts_status_moved(const struct ts_pager_stats *stats)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "out_bytes",
+	        (json_int_t)stats->out_bytes, "in_bytes",
+	        (json_int_t)stats->in_bytes, "copies_out",
+	        (json_int_t)stats->copies_out, "copies_in",
+	        (json_int_t)stats->copies_in, "evicted_pages",
+	        (json_int_t)stats->evicted_pages, "reclaimed_pages",
+	        (json_int_t)stats->reclaimed_pages, "wait_ns",
+	        (json_int_t)stats->wait_ns);
+}
+
+static void read_tape(struct tape_figures *figures)
+{
+	struct ts_tape *tape = &ts_agent.tape;
+	uint64_t first;
+
+	memset(figures, 0, sizeof(*figures));
+	ts_mutex_lock(&tape->lock);
+	memcpy(figures->totals, tape->totals, sizeof(figures->totals));
+	figures->captured = tape->captured;
+	for (int kind = 0; kind < TS_OP_KIND_COUNT; kind++)
+		figures->ops += figures->totals[kind];
+	figures->steps = ts_step_last(&tape->step, &first, &figures->step_ops);
+	ts_mutex_unlock(&tape->lock);
+}
+
+static void say_device(int device, const struct ts_pager_stats *stats,
+        const struct tape_figures *tape)
+{
+	char steps[64] = "", moved[160] = "nothing moved", file[160] = "";
+
+	if (tape->steps)
+		snprintf(steps, sizeof(steps),
+		        "; %" PRIu64 " steps of %" PRIu64 " ops", tape->steps,
+		        tape->step_ops);
+	if (stats->evicted_pages || stats->in_bytes || stats->out_bytes)
+		snprintf(moved, sizeof(moved),
+		        "out %.2f, in %.2f GiB in all, %.1f s waited; host "
+		        "%.1f GiB",
+		        gib(stats->out_bytes), gib(stats->in_bytes),
+		        (double)stats->wait_ns * 1e-9,
+		        gib(stats->host_pinned_bytes));
+	if (*ts_agent.config.plan)
+		snprintf(
+		        file, sizeof(file), " -> %.140s", ts_agent.config.plan);
+	ts_log(TS_LOG_INFO, "ok: device %d peak %.2f of %.2f GiB%s; %s%s",
+	        device, gib(stats->peak_bytes), gib(stats->limit_bytes), steps,
+	        moved, file);
+}
+
+static void say_all(const struct tape_figures *tape)
+{
+	struct ts_pager_stats stats;
+	bool any = false;
+
+	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
+		if (!ts_status_device(device, &stats))
+			continue;
+		say_device(device, &stats, tape);
+		any = true;
+	}
+	/* Observing, or never an allocation: only what was seen. */
+	if (!any && tape->ops)
+		ts_log(TS_LOG_INFO,
+		        "ok: %" PRIu64 " ops seen, memory left alone%s%s",
+		        tape->ops, *ts_agent.config.plan ? " -> " : "",
+		        ts_agent.config.plan);
+}
+
+static json_t *device_json(int device, const struct ts_pager_stats *stats)
+{
+	json_t *json = json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	        "device", device, "total_bytes", (json_int_t)stats->total_bytes,
+	        "limit_bytes", (json_int_t)stats->limit_bytes, "peak_bytes",
+	        (json_int_t)stats->peak_bytes, "pinned_bytes",
+	        (json_int_t)stats->pinned_bytes, "host_pinned_bytes",
+	        (json_int_t)stats->host_pinned_bytes, "host_peak_bytes",
+	        (json_int_t)stats->host_peak_bytes, "host_limit_bytes",
+	        (json_int_t)stats->host_limit_bytes);
+
+	if (json)
+		json_object_set_new(json, "moved", ts_status_moved(stats));
+	return json;
+}
+
+static json_t *status_json(const struct tape_figures *tape)
+{
+	static const char *const modes[] = {"off", "observe", "cap", "plan"};
+	json_t *json = ts_json_head("tapeswap.status");
+	json_t *devices = json_array();
+	struct ts_pager_stats stats;
+
+	if (!json || !devices) {
+		json_decref(json);
+		json_decref(devices);
+		return NULL;
+	}
+	for (int device = 0; device < TS_AGENT_DEVICES; device++)
+		if (ts_status_device(device, &stats))
+			json_array_append_new(
+			        devices, device_json(device, &stats));
+	json_object_set_new(json, "complete", json_true());
+	json_object_set_new(
+	        json, "mode", json_string(modes[ts_agent.config.mode]));
+	json_object_set_new(
+	        json, "totals", ts_tape_totals(tape->totals, tape->captured));
+	json_object_set_new(json, "steps",
+	        tape->steps ? json_integer((json_int_t)tape->steps)
+	                    : json_null());
+	json_object_set_new(json, "devices", devices);
+	return json;
+}
+
+static void write_file(
+        json_t *json, const char *path, const char *setting, size_t flags)
+{
+	int rc = ts_json_write(json, path, flags);
+
+	if (rc)
+		ts_log(TS_LOG_ERROR, "%s=\"%s\" was not written: %s", setting,
+		        path, strerror(-rc));
+	json_decref(json);
+}
+
+void ts_status_write_all(void)
+{
+	const struct ts_config *config = &ts_agent.config;
+	struct tape_figures tape;
+
+	read_tape(&tape);
+	if (*config->plan)
+		write_file(ts_tape_json(), config->plan, "TAPESWAP_PLAN",
+		        JSON_COMPACT);
+	if (*config->status)
+		write_file(status_json(&tape), config->status,
+		        "TAPESWAP_STATUS", JSON_INDENT(2));
+	say_all(&tape);
+}

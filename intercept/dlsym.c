@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "intercept/dlsym.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+
+#include "intercept/driver.h"
+#include "intercept/lookup.h"
+#include "intercept/real_dlsym.h"
+
+#ifndef __x86_64__
+#error "dlsym is written for x86-64 only"
+#endif
+
+/*
+ * Keeps the three arguments over two calls, with the stack aligned to 16: the
+ * filter may answer (rax), else the next function's address is asked for and
+ * jumped to with everything as it was. endbr64 is a no-op without CET.
+ */
+#define FORWARD(name, next)                                                    \
+	__asm__(".text\n"                                                      \
+	        ".globl " name "\n"                                            \
+	        ".type " name ", @function\n"                                  \
+	        ".p2align 4\n" name ":\n"                                      \
+	        "	.cfi_startproc\n"                                            \
+	        "	endbr64\n"                                                   \
+	        "	push %rdi\n"                                                 \
+	        "	.cfi_adjust_cfa_offset 8\n"                                  \
+	        "	push %rsi\n"                                                 \
+	        "	.cfi_adjust_cfa_offset 8\n"                                  \
+	        "	push %rdx\n"                                                 \
+	        "	.cfi_adjust_cfa_offset 8\n"                                  \
+	        "	mov 24(%rsp), %rdx\n"                                        \
+	        "	call ts_dlsym_filter\n"                                      \
+	        "	test %rax, %rax\n"                                           \
+	        "	jnz 1f\n"                                                    \
+	        "	call " next "\n"                                       \
+	        "	pop %rdx\n"                                                  \
+	        "	.cfi_adjust_cfa_offset -8\n"                                 \
+	        "	pop %rsi\n"                                                  \
+	        "	.cfi_adjust_cfa_offset -8\n"                                 \
+	        "	pop %rdi\n"                                                  \
+	        "	.cfi_adjust_cfa_offset -8\n"                                 \
+	        "	jmp *%rax\n"                                                 \
+	        "1:	add $24, %rsp\n"                                           \
+	        "	ret\n"                                                       \
+	        "	.cfi_endproc\n"                                              \
+	        ".size " name ", . - " name "\n")
+
+FORWARD("dlsym", "ts_next_dlsym");
+FORWARD("dlvsym", "ts_next_dlvsym");
+
+static bool is_driver_name(const char *name)
+{
+	return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' &&
+	       name[2] <= 'Z';
+}
+
+/* A driver that looks up its own functions must find its own. */
+static bool called_by_driver(const void *caller, const void *function)
+{
+	Dl_info from, in;
+
+	return dladdr(caller, &from) && dladdr(function, &in) &&
+	       from.dli_fbase == in.dli_fbase;
+}
+
+void *ts_dlsym_filter(void *handle, const char *name, const void *caller)
+{
+	const struct ts_hook *hook;
+	const char *missing;
+	void *function;
+
+	if (!is_driver_name(name))
+		return NULL;
+	/*
+	 * Where the whole scope is searched the wrappers are found as ordinary
+	 * symbols, from the place in it the caller stands at.
+	 */
+	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
+		return NULL;
+	hook = ts_hook_by_symbol(name);
+	if (!hook || ts_driver_resolve(false, &missing) == -ENOENT)
+		return NULL;
+	function = ts_real_dlsym(handle, name);
+	/* Only the driver's own function: cu... is a prefix of others too. */
+	if (!function || function != ts_hook_function(hook) ||
+	        called_by_driver(caller, function))
+		return NULL;
+	return hook->wrapper;
+}

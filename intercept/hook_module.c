@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Wrappers of loading code: it takes device memory of a size not told. */
+#include "agent/agent.h"
+#include "intercept/driver.h"
+#include "intercept/guard.h"
+#include "intercept/hooks.h"
+
+CUresult ts_hook_cuModuleLoad(CUmodule *module, const char *fname)
+{
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuModuleLoad(module, fname);
+	rc = ts_driver.fn_cuModuleLoad(module, fname);
+	if (rc == CUDA_SUCCESS)
+		ts_agent_after_unmanaged();
+	ts_leave();
+	return rc;
+}
+
+CUresult ts_hook_cuModuleLoadData(CUmodule *module, const void *image)
+{
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuModuleLoadData(module, image);
+	rc = ts_driver.fn_cuModuleLoadData(module, image);
+	if (rc == CUDA_SUCCESS)
+		ts_agent_after_unmanaged();
+	ts_leave();
+	return rc;
+}
+
+CUresult ts_hook_cuModuleLoadDataEx(CUmodule *module, const void *image,
+        unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuModuleLoadDataEx(
+		        module, image, numOptions, options, optionValues);
+	rc = ts_driver.fn_cuModuleLoadDataEx(
+	        module, image, numOptions, options, optionValues);
+	if (rc == CUDA_SUCCESS)
+		ts_agent_after_unmanaged();
+	ts_leave();
+	return rc;
+}
+
+CUresult ts_hook_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
+{
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuModuleLoadFatBinary(module, fatCubin);
+	rc = ts_driver.fn_cuModuleLoadFatBinary(module, fatCubin);
+	if (rc == CUDA_SUCCESS)
+		ts_agent_after_unmanaged();
+	ts_leave();
+	return rc;
+}
+
+CUresult ts_hook_cuLibraryLoadData(CUlibrary *library, const void *code,
+        CUjit_option *jitOptions, void **jitOptionsValues,
+        unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+        void **libraryOptionValues, unsigned int numLibraryOptions)
+{
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuLibraryLoadData(library, code, jitOptions,
+		        jitOptionsValues, numJitOptions, libraryOptions,
+		        libraryOptionValues, numLibraryOptions);
+	rc = ts_driver.fn_cuLibraryLoadData(library, code, jitOptions,
+	        jitOptionsValues, numJitOptions, libraryOptions,
+	        libraryOptionValues, numLibraryOptions);
+	if (rc == CUDA_SUCCESS)
+		ts_agent_after_unmanaged();
+	ts_leave();
+	return rc;
+}
+
+CUresult ts_hook_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
+        CUjit_option *jitOptions, void **jitOptionsValues,
+        unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+        void **libraryOptionValues, unsigned int numLibraryOptions)
+{
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuLibraryLoadFromFile(library, fileName,
+		        jitOptions, jitOptionsValues, numJitOptions,
+		        libraryOptions, libraryOptionValues, numLibraryOptions);
+	rc = ts_driver.fn_cuLibraryLoadFromFile(library, fileName, jitOptions,
+	        jitOptionsValues, numJitOptions, libraryOptions,
+	        libraryOptionValues, numLibraryOptions);
+	if (rc == CUDA_SUCCESS)
+		ts_agent_after_unmanaged();
+	ts_leave();
+	return rc;
+}
+
+CUresult ts_hook_cuModuleUnload(CUmodule hmod)
+{
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuModuleUnload(hmod);
+	rc = ts_driver.fn_cuModuleUnload(hmod);
+	if (rc == CUDA_SUCCESS)
+		ts_agent_code_unloaded();
+	ts_leave();
+	return rc;
+}
+
+CUresult ts_hook_cuLibraryUnload(CUlibrary library)
+{
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuLibraryUnload(library);
+	rc = ts_driver.fn_cuLibraryUnload(library);
+	if (rc == CUDA_SUCCESS)
+		ts_agent_code_unloaded();
+	ts_leave();
+	return rc;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * cuda.h, cudaTypedefs.h, and the types of those replaced functions that are
+ * hooked: the headers show them only to a driver's own build, in a mode that
+ * hides what programs see.
+ */
+#ifndef TS_CUDA_TYPES_H
+#define TS_CUDA_TYPES_H
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+typedef unsigned int CUdeviceptr_v1;
+
+typedef CUresult (*PFN_cuMemAlloc_v2000)(
+        CUdeviceptr_v1 *address, unsigned int bytes);
+typedef CUresult (*PFN_cuMemAllocPitch_v2000)(CUdeviceptr_v1 *address,
+        unsigned int *pitch, unsigned int width, unsigned int height,
+        unsigned int element_bytes);
+typedef CUresult (*PFN_cuMemFree_v2000)(CUdeviceptr_v1 address);
+typedef CUresult (*PFN_cuCtxDestroy_v2000)(CUcontext context);
+typedef CUresult (*PFN_cuDevicePrimaryCtxRelease_v7000)(CUdevice device);
+typedef CUresult (*PFN_cuDevicePrimaryCtxReset_v7000)(CUdevice device);
+typedef CUresult (*PFN_cuStreamDestroy_v2000)(CUstream stream);
+typedef CUresult (*PFN_cuStreamBeginCapture_v10000)(CUstream stream);
+typedef CUresult (*PFN_cuStreamBeginCapture_v10000_ptsz)(CUstream stream);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "runtime/hostpool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/log.h"
+
+#define SLAB_BYTES (64ull << 20)
+
+struct ts_hostslab {
+	struct ts_hostslab *next;
+	char *memory;
+	size_t slots, used, cursor;
+	bool taken[];
+};
+
+void ts_hostpool_init(struct ts_hostpool *pool, const struct ts_gpu_ops *ops,
+        uint64_t slot_bytes, uint64_t limit_bytes)
+{
+	memset(pool, 0, sizeof(*pool));
+	pool->ops = ops;
+	pool->slot_bytes = slot_bytes;
+	pool->limit_bytes = limit_bytes;
+}
+
+void ts_hostpool_finish(struct ts_hostpool *pool, bool driver_alive)
+{
+	while (pool->slabs) {
+		struct ts_hostslab *slab = pool->slabs;
+
+		pool->slabs = slab->next;
+		if (driver_alive)
+			pool->ops->host_free(slab->memory);
+		free(slab);
+	}
+	pool->at = NULL;
+	pool->free_slots = 0;
+	pool->pinned_bytes = 0;
+}
+
+int ts_hostpool_grow(struct ts_hostpool *pool, struct ts_hostslab **ret_slab)
+{
+	uint64_t left = pool->limit_bytes > pool->pinned_bytes
+	                        ? pool->limit_bytes - pool->pinned_bytes
+	                        : 0;
+	uint64_t bytes = left < SLAB_BYTES ? left : SLAB_BYTES;
+	size_t slots = bytes / pool->slot_bytes;
+	struct ts_hostslab *slab;
+	void *memory;
+	int rc;
+
+	if (!slots)
+		return -ENOSPC;
+	slab = calloc(1, sizeof(*slab) + slots * sizeof(slab->taken[0]));
+	if (!slab)
+		return -ENOMEM;
+	rc = ts_gpu_errno(pool->ops->host_alloc(
+	        &memory, slots * pool->slot_bytes, CU_MEMHOSTALLOC_PORTABLE));
+	if (rc) {
+		free(slab);
+		return rc;
+	}
+	slab->memory = memory;
+	slab->slots = slots;
+	*ret_slab = slab;
+	return 0;
+}
+
+void ts_hostpool_add(struct ts_hostpool *pool, struct ts_hostslab *slab)
+{
+	slab->next = pool->slabs;
+	pool->slabs = slab;
+	pool->free_slots += slab->slots;
+	pool->pinned_bytes += slab->slots * pool->slot_bytes;
+}
+
+static void *take_from(struct ts_hostpool *pool, struct ts_hostslab *slab)
+{
+	uint64_t used;
+
+	while (slab->taken[slab->cursor])
+		slab->cursor = (slab->cursor + 1) % slab->slots;
+	slab->taken[slab->cursor] = true;
+	slab->used++;
+	pool->free_slots--;
+	pool->at = slab;
+	used = pool->pinned_bytes - pool->free_slots * pool->slot_bytes;
+	if (used > pool->peak_bytes)
+		pool->peak_bytes = used;
+	return slab->memory + slab->cursor * pool->slot_bytes;
+}
+
+void *ts_hostpool_take(struct ts_hostpool *pool)
+{
+	ts_assert(pool->free_slots);
+	if (pool->at && pool->at->used < pool->at->slots)
+		return take_from(pool, pool->at);
+	for (struct ts_hostslab *slab = pool->slabs; slab; slab = slab->next)
+		if (slab->used < slab->slots)
+			return take_from(pool, slab);
+	return NULL;
+}
+
+void ts_hostpool_put(struct ts_hostpool *pool, void *slot)
+{
+	for (struct ts_hostslab *slab = pool->slabs; slab; slab = slab->next) {
+		size_t offset = (size_t)((char *)slot - slab->memory);
+
+		if ((char *)slot < slab->memory ||
+		        offset >= slab->slots * pool->slot_bytes)
+			continue;
+		ts_assert(slab->taken[offset / pool->slot_bytes]);
+		slab->taken[offset / pool->slot_bytes] = false;
+		slab->used--;
+		pool->free_slots++;
+		return;
+	}
+	ts_assert(!"slot of no slab");
+}

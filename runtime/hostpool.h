@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Pinned host memory for what is moved out, in slabs of many slots of one page
+ * each. Slots are guarded by the pager's lock; a slab is allocated by the
+ * holder of the gate, without that lock. The agent never touches the memory
+ * itself: copies do.
+ */
+#ifndef TS_HOSTPOOL_H
+#define TS_HOSTPOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/ops.h"
+
+struct ts_hostslab;
+
+struct ts_hostpool {
+	const struct ts_gpu_ops *ops;
+	uint64_t slot_bytes;
+	uint64_t limit_bytes;
+	uint64_t pinned_bytes; /* all slabs together */
+	uint64_t peak_bytes;   /* most that was in use */
+	size_t free_slots;
+	struct ts_hostslab *slabs; /* newest first */
+	struct ts_hostslab *at;    /* where the last slot was found */
+};
+
+void ts_hostpool_init(struct ts_hostpool *pool, const struct ts_gpu_ops *ops,
+        uint64_t slot_bytes, uint64_t limit_bytes);
+
+/* Frees the slabs, in the driver too where @driver_alive. */
+void ts_hostpool_finish(struct ts_hostpool *pool, bool driver_alive);
+
+/*
+ * A new slab from the driver, for ts_hostpool_add(). -ENOSPC at the pool's
+ * limit, -ENOMEM where the driver refuses.
+ */
+int ts_hostpool_grow(struct ts_hostpool *pool, struct ts_hostslab **ret_slab);
+void ts_hostpool_add(struct ts_hostpool *pool, struct ts_hostslab *slab);
+
+/*
+ * A free slot (there must be one), the one after the last given where that is
+ * free: neighbours in device memory then often share one copy.
+ */
+void *ts_hostpool_take(struct ts_hostpool *pool);
+void ts_hostpool_put(struct ts_hostpool *pool, void *slot);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The pager of one device: before an op is issued every page it touches is
+ * resident. Short of chunks it takes those of free pages (nothing to save),
+ * then moves the content of the least recently used pages to pinned host
+ * memory, plainly and synchronously.
+ *
+ * Locks: `lock` guards every field and is held for short work only, never
+ * across a driver call. `gate` is held by the one thread that moves pages (the
+ * mover), across driver calls; begin takes it only where a page is missing.
+ * A page that is busy (between begin and end of an op) is no victim.
+ *
+ * No function logs. Where memory is short the caller gets a ts_shortage to
+ * make its one line from.
+ */
+#ifndef TS_PAGER_H
+#define TS_PAGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/ops.h"
+#include "runtime/segment.h"
+#include "runtime/streams.h"
+
+struct ts_pager;
+
+enum ts_access {
+	TS_ACCESS_READ,      /* reads, nothing else */
+	TS_ACCESS_WRITE,     /* writes every byte of the range */
+	TS_ACCESS_READWRITE, /* may do both: what is not known */
+};
+
+/* What an op touches: @bytes from @address on. */
+struct ts_range {
+	uint64_t address, bytes;
+	enum ts_access access;
+	int device; /* ranges of other devices are skipped */
+};
+
+enum ts_short_of {
+	TS_SHORT_OF_DEVICE, /* need_bytes do not fit under the limit */
+	TS_SHORT_OF_HOST,   /* no pinned host memory to move out to */
+	TS_SHORT_CAPTURING, /* nothing may be moved while a graph is captured */
+	TS_SHORT_DRIVER,    /* @result is what the driver answered */
+};
+
+struct ts_shortage {
+	enum ts_short_of short_of;
+	CUresult result;
+	uint64_t need_bytes;  /* of the op or allocation, at once */
+	uint64_t other_bytes; /* context and what the agent did not place */
+	uint64_t limit_bytes; /* now */
+	uint64_t least_limit_bytes; /* the smallest limit that would do */
+	uint64_t host_used_bytes, host_limit_bytes;
+};
+
+struct ts_pager_options {
+	int device;
+	uint64_t limit_bytes; /* 0: the device's memory */
+	uint64_t host_limit_bytes;
+	uint64_t page_bytes; /* at least; rounded up to the granularity */
+};
+
+struct ts_pager_stats {
+	uint64_t total_bytes, limit_bytes, page_bytes;
+	uint64_t peak_bytes;   /* highest physical use seen */
+	uint64_t pinned_bytes; /* now resident for good */
+	uint64_t out_bytes, in_bytes;
+	uint64_t copies_out, copies_in; /* driver calls */
+	uint64_t evicted_pages;   /* that were moved out or dropped when live */
+	uint64_t reclaimed_pages; /* of free blocks: nothing to move */
+	uint64_t wait_ns;         /* for ops and copies, by the mover */
+	uint64_t host_pinned_bytes, host_peak_bytes, host_limit_bytes;
+};
+
+enum ts_begin_flags {
+	TS_BEGIN_CAPTURING = 1, /* pin what is touched, move nothing out */
+	TS_BEGIN_NO_EVICT = 2,  /* -EAGAIN rather than taking a page */
+};
+
+/*
+ * A pager for the device of the current context, which must stay current or
+ * alive: moving is done in it. Returns a negative errno.
+ */
+int ts_pager_create(const struct ts_gpu_ops *ops,
+        const struct ts_pager_options *options, struct ts_pager **ret_pager);
+
+/* Frees everything, in the driver too where @driver_alive. NULL is fine. */
+void ts_pager_destroy(struct ts_pager *pager, bool driver_alive);
+
+/*
+ * Places an allocation. All of it is live until the caller says otherwise.
+ * Memory is put under it at once where that takes nothing from others.
+ * -ENOMEM with @ret_shortage where it can never fit under the limit.
+ */
+int ts_pager_alloc(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
+        uint64_t *ret_address, struct ts_shortage *ret_shortage);
+
+/*
+ * Waits for all ops, then takes an allocation away. The caller has said of
+ * every block in it that it is dead.
+ */
+CUresult ts_pager_free(
+        struct ts_pager *pager, uint64_t address, uint64_t bytes);
+
+/* A block came to life, or died, in placed memory. Leaf lock only. */
+void ts_pager_live(struct ts_pager *pager, uint64_t address, uint64_t bytes);
+void ts_pager_dead(struct ts_pager *pager, uint64_t address, uint64_t bytes);
+
+/*
+ * Makes @ranges resident and keeps them so until ts_pager_end() with the same
+ * ranges. Adds what was moved for it to @ret_in_bytes and @ret_out_bytes.
+ * On failure nothing is kept.
+ */
+int ts_pager_begin(struct ts_pager *pager, const struct ts_range *ranges,
+        size_t count, unsigned int flags, uint64_t *ret_in_bytes,
+        uint64_t *ret_out_bytes, struct ts_shortage *ret_shortage);
+
+/* The op was issued on @stream, or not at all. */
+void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
+        size_t count, ts_stream_key stream, bool issued);
+
+/* Keeps the pages of a range, which must be busy, resident from now on. */
+void ts_pager_pin(
+        struct ts_pager *pager, const struct ts_range *range, enum ts_pin pin);
+
+/*
+ * Makes sure that @bytes more can be allocated by others within the limit;
+ * 0 brings the agent's own use down to what the limit leaves.
+ */
+int ts_pager_make_room(struct ts_pager *pager, uint64_t bytes,
+        unsigned int flags, struct ts_shortage *ret_shortage);
+
+/* Memory the agent did not place may have become less. */
+void ts_pager_room_changed(struct ts_pager *pager);
+
+/* Every address that the pager placed and still holds. */
+bool ts_pager_owns(struct ts_pager *pager, uint64_t address);
+
+/* For ts_streams: see streams.h. @number from ts_pager_last_op(). */
+uint64_t ts_pager_last_op(struct ts_pager *pager);
+void ts_pager_synchronized(
+        struct ts_pager *pager, ts_stream_key stream, uint64_t number);
+void ts_pager_stream_destroyed(struct ts_pager *pager, ts_stream_key stream);
+
+/* What cuMemGetInfo shall say: total = min(limit, physical). */
+int ts_pager_mem_info(struct ts_pager *pager, uint64_t *ret_free_bytes,
+        uint64_t *ret_total_bytes);
+
+void ts_pager_stats(struct ts_pager *pager, struct ts_pager_stats *ret_stats);
+
+#endif

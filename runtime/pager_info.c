@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The pager's other half: room for others, and what it says of itself. */
+#include <errno.h>
+
+#include "runtime/pager_internal.h"
+
+void ts_pager_release_idle(struct ts_pager *pager, size_t count)
+{
+	while (count-- && pager->chunks.idle_count) {
+		CUmemGenericAllocationHandle handle =
+		        ts_chunks_take(&pager->chunks);
+
+		pager->chunks.created--;
+		ts_mutex_unlock(&pager->lock);
+		ts_chunks_release(&pager->chunks, handle);
+		ts_mutex_lock(&pager->lock);
+	}
+}
+
+/* Chunks that have to go so that @bytes more fit; 0 where they fit. */
+static int chunks_over(struct ts_pager *pager, uint64_t bytes,
+        size_t *ret_chunks, struct ts_shortage *ret_shortage)
+{
+	uint64_t used, limit = pager->account.limit_bytes;
+	int rc = ts_pager_measure(pager, &used, ret_shortage);
+
+	*ret_chunks = 0;
+	if (!rc && used + bytes > limit)
+		*ret_chunks = (used + bytes - limit + pager->page_bytes - 1) /
+		              pager->page_bytes;
+	return rc;
+}
+
+static int make_room(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
+        struct ts_shortage *ret_shortage)
+{
+	for (;;) {
+		size_t over, got;
+		int rc = chunks_over(pager, bytes, &over, ret_shortage);
+
+		if (rc || !over)
+			return rc;
+		pager->no_room = true;
+		if (pager->chunks.idle_count) {
+			ts_pager_release_idle(pager, over);
+			continue;
+		}
+		rc = ts_pager_take_pages(
+		        pager, over, flags, &got, ret_shortage);
+		if (rc)
+			return rc;
+		if (!got)
+			return -ENOMEM;
+	}
+}
+
+int ts_pager_make_room(struct ts_pager *pager, uint64_t bytes,
+        unsigned int flags, struct ts_shortage *ret_shortage)
+{
+	bool entered;
+	int rc;
+
+	*ret_shortage = (struct ts_shortage){0};
+	ts_mutex_lock(&pager->gate);
+	entered = ts_pager_enter_context(pager);
+	ts_mutex_lock(&pager->lock);
+	rc = make_room(pager, bytes, flags, ret_shortage);
+	ret_shortage->need_bytes = bytes;
+	ret_shortage->other_bytes = pager->other_bytes;
+	ret_shortage->limit_bytes = pager->account.limit_bytes;
+	ret_shortage->least_limit_bytes = bytes + pager->other_bytes;
+	ts_mutex_unlock(&pager->lock);
+	ts_pager_leave_context(pager, entered);
+	ts_mutex_unlock(&pager->gate);
+	return rc;
+}
+
+void ts_pager_room_changed(struct ts_pager *pager)
+{
+	ts_mutex_lock(&pager->lock);
+	pager->no_room = false;
+	ts_mutex_unlock(&pager->lock);
+}
+
+bool ts_pager_owns(struct ts_pager *pager, uint64_t address)
+{
+	bool owns;
+
+	ts_mutex_lock(&pager->lock);
+	owns = ts_segment_of(&pager->segments, address) != NULL;
+	ts_mutex_unlock(&pager->lock);
+	return owns;
+}
+
+uint64_t ts_pager_last_op(struct ts_pager *pager)
+{
+	uint64_t number;
+
+	ts_mutex_lock(&pager->lock);
+	number = pager->op_number;
+	ts_mutex_unlock(&pager->lock);
+	return number;
+}
+
+void ts_pager_synchronized(
+        struct ts_pager *pager, ts_stream_key stream, uint64_t number)
+{
+	ts_mutex_lock(&pager->lock);
+	ts_streams_synchronized(&pager->streams, stream, number);
+	ts_mutex_unlock(&pager->lock);
+}
+
+void ts_pager_stream_destroyed(struct ts_pager *pager, ts_stream_key stream)
+{
+	ts_mutex_lock(&pager->lock);
+	ts_streams_destroyed(&pager->streams, stream);
+	ts_mutex_unlock(&pager->lock);
+}
+
+int ts_pager_mem_info(struct ts_pager *pager, uint64_t *ret_free_bytes,
+        uint64_t *ret_total_bytes)
+{
+	uint64_t used, total, limit, own;
+
+	if (ts_account_measure(&pager->account, &used, &total) != CUDA_SUCCESS)
+		return -EIO;
+	ts_mutex_lock(&pager->lock);
+	ts_account_note(&pager->account, used);
+	limit = pager->account.limit_bytes;
+	/* What a new allocation could have without anything being moved. */
+	own = (pager->chunks.idle_count + pager->spare_count) *
+	      pager->page_bytes;
+	ts_mutex_unlock(&pager->lock);
+	*ret_total_bytes = limit;
+	*ret_free_bytes = own + (used < limit ? limit - used : 0);
+	if (*ret_free_bytes > limit)
+		*ret_free_bytes = limit;
+	return 0;
+}
+
+static uint64_t pinned_in(const struct ts_list *list)
+{
+	uint64_t count = 0;
+
+	for (const struct ts_list *at = list->next; at != list; at = at->next)
+		count += ts_container_of(at, struct ts_page, list)->pins != 0;
+	return count;
+}
+
+void ts_pager_stats(struct ts_pager *pager, struct ts_pager_stats *ret_stats)
+{
+	ts_mutex_lock(&pager->lock);
+	*ret_stats = pager->stats;
+	ret_stats->total_bytes = pager->account.total_bytes;
+	ret_stats->limit_bytes = pager->account.limit_bytes;
+	ret_stats->page_bytes = pager->page_bytes;
+	ret_stats->peak_bytes = pager->account.peak_bytes;
+	ret_stats->pinned_bytes =
+	        (pinned_in(&pager->used) + pinned_in(&pager->spare)) *
+	        pager->page_bytes;
+	ret_stats->host_pinned_bytes = pager->host.pinned_bytes;
+	ret_stats->host_peak_bytes = pager->host.peak_bytes;
+	ret_stats->host_limit_bytes = pager->host.limit_bytes;
+	ts_mutex_unlock(&pager->lock);
+}
