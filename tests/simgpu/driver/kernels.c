@@ -219,31 +219,40 @@ static uint64_t scan_params(const struct sg_launch *launch, struct sg_op *op)
 	return bytes;
 }
 
+/* Adds one operand, offset_bytes further on than its row says; returns the
+ * bytes it reaches. */
+static uint64_t add_operand(const struct sg_operand *operand,
+        uint32_t offset_bytes, const struct sg_launch *launch, struct sg_op *op)
+{
+	uint64_t va, block_va, block_bytes, length;
+
+	sg_param_read(launch, operand->param,
+	        operand->offset_bytes + offset_bytes, &va, sizeof(va));
+	if (!va)
+		return 0;
+	if (sg_block_at(va, &block_va, &block_bytes))
+		length = block_va + block_bytes - va;
+	else if (operand->roles & SG_OPERAND_IF_LIVE)
+		return 0;
+	else /* touched all the same, and noticed */
+		length = 1;
+	sg_op_add_access(op, va, length, operand->roles & SG_OPERAND_READ,
+	        operand->roles & SG_OPERAND_WRITE, true);
+	return length;
+}
+
 /* The operands a row lists; returns the bytes they reach. */
 static uint64_t list_operands(const struct sg_kernel_row *row,
         const struct sg_launch *launch, struct sg_op *op)
 {
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < row->n_operands; i++) {
-		const struct sg_operand *operand = &row->operands[i];
-		uint64_t va, block_va, block_bytes, length;
-
-		sg_param_read(launch, operand->param, operand->offset_bytes,
-		        &va, sizeof(va));
-		if (!va)
-			continue;
-		if (sg_block_at(va, &block_va, &block_bytes))
-			length = block_va + block_bytes - va;
-		else if (operand->roles & SG_OPERAND_IF_LIVE)
-			continue;
-		else /* touched all the same, and noticed */
-			length = 1;
-		sg_op_add_access(op, va, length,
-		        operand->roles & SG_OPERAND_READ,
-		        operand->roles & SG_OPERAND_WRITE, true);
-		bytes += length;
-	}
+	for (unsigned i = 0; i < row->n_operands; i++)
+		bytes += add_operand(&row->operands[i], 0, launch, op);
+	if (row->rule == SG_RULE_CONCATENATE)
+		for (unsigned i = 1; i < launch->grid[1]; i++)
+			bytes += add_operand(&row->operands[1],
+			        i * (uint32_t)sizeof(uint64_t), launch, op);
 	return bytes;
 }
 

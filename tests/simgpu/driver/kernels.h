@@ -17,6 +17,7 @@ enum sg_rule {
 	SG_RULE_FLASH_BACKWARD,     /* FlashAttention, Flash_bwd_params */
 	SG_RULE_EFFICIENT_FORWARD,  /* memory-efficient attention's Params */
 	SG_RULE_EFFICIENT_BACKWARD, /* the same, backward */
+	SG_RULE_CONCATENATE,        /* output, array of inputs; grid.y in use */
 };
 
 enum {
