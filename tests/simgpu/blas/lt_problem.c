@@ -42,6 +42,8 @@ static int desc_check(const struct sg_lt_desc *desc)
 	        desc->amax_d || desc->aux_scale || desc->aux_amax ||
 	        desc->d_out_scale)
 		return missing("matmul with scale or amax pointers");
+	if (desc->alpha_stride)
+		return missing("matmul with a batch of alpha vectors");
 	if (desc->emulation)
 		return missing("matmul with an emulation descriptor");
 	if (desc->pointer_mode < CUBLASLT_POINTER_MODE_HOST ||

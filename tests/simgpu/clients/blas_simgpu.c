@@ -179,6 +179,36 @@ static void child_unmapped(void)
 	expect(cublasDestroy(handle), 0, "cublasDestroy");
 }
 
+/* No workspace is made while the stream captures, so nothing is cut. */
+static void child_captured(void)
+{
+	cublasHandle_t handle = begin();
+	CUdeviceptr a = allocate(4 * MIB), b = allocate(4 * MIB);
+	CUdeviceptr c = allocate(4 * MIB);
+	CUgraphExec exec;
+	CUstream stream;
+	CUgraph graph;
+	int i;
+
+	expect(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0, "stream");
+	expect(cublasSetStream(handle, (cudaStream_t)stream), 0, "set stream");
+	expect(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), 0,
+	        "begin");
+	expect(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 128, 128, 8192,
+	               &one, (void *)a, 128, (void *)b, 8192, &zero, (void *)c,
+	               128),
+	        0, "captured gemm");
+	expect(cuStreamEndCapture(stream, &graph), 0, "end");
+	expect(cuGraphInstantiate(&exec, graph, 0), 0, "instantiate");
+	for (i = 0; i < 3; i++)
+		expect(cuGraphLaunch(exec, stream), 0, "launch");
+	expect(cuStreamSynchronize(stream), 0, "synchronise");
+	cuGraphExecDestroy(exec);
+	cuGraphDestroy(graph);
+	cublasDestroy(handle);
+	cuStreamDestroy(stream);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -186,6 +216,7 @@ static const struct {
         {"launches", child_launches},
         {"times", child_times},
         {"unmapped", child_unmapped},
+        {"captured", child_captured},
 };
 
 static int child_main(const char *name)
@@ -269,6 +300,17 @@ START_TEST(product_of_unmapped_memory_is_an_error)
 }
 END_TEST
 
+START_TEST(captured_product_is_replayed)
+{
+	json_t *report = run("captured");
+
+	ck_assert_int_eq(number(report, "launches"), 3);
+	ck_assert_int_eq(number(report, "allocated_peak_bytes"), 12 * MIB);
+	ck_assert_int_eq(number(report, "memory_errors"), 0);
+	json_decref(report);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	Suite *suite;
@@ -284,6 +326,7 @@ int main(int argc, char **argv)
 	tcase_add_test(tcase, report_counts_the_launches);
 	tcase_add_test(tcase, times_follow_the_roofline);
 	tcase_add_test(tcase, product_of_unmapped_memory_is_an_error);
+	tcase_add_test(tcase, captured_product_is_replayed);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
