@@ -14,20 +14,20 @@
 /* ------------------------------------------------------------------ profiler
  */
 
-CUresult cuProfilerInitialize(
+SG_EXPORT CUresult cuProfilerInitialize(
         const char *config, const char *output, CUoutput_mode mode)
 {
 	SG_API(cuProfilerInitialize, SG_COST_NONE, SG_NEED_INIT);
 	return sg_not_supported("cuProfilerInitialize");
 }
 
-CUresult cuProfilerStart(void)
+SG_EXPORT CUresult cuProfilerStart(void)
 {
 	SG_API(cuProfilerStart, SG_COST_NONE, SG_NEED_INIT | SG_NEED_CTX);
 	return CUDA_SUCCESS;
 }
 
-CUresult cuProfilerStop(void)
+SG_EXPORT CUresult cuProfilerStop(void)
 {
 	SG_API(cuProfilerStop, SG_COST_NONE, SG_NEED_INIT | SG_NEED_CTX);
 	return CUDA_SUCCESS;
