@@ -394,6 +394,27 @@ nvmlReturn_t nvmlDeviceGetVirtualizationMode(
 	return ret;
 }
 
+nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(
+        nvmlDevice_t device, nvmlGpuFabricInfoV_t *info)
+{
+	unsigned version, index;
+	nvmlReturn_t ret = nvmlDeviceGetIndex(device, &index);
+	size_t bytes;
+
+	if (ret != NVML_SUCCESS)
+		return ret;
+	if (!info)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	version = info->version;
+	bytes = version & 0xffffff;
+	if (bytes < sizeof(*info) || bytes > 256)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	memset(info, 0, bytes);
+	info->version = version;
+	info->status = NVML_ERROR_NOT_SUPPORTED;
+	return NVML_SUCCESS;
+}
+
 /* --------------------------------------------------------- memory and work */
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(

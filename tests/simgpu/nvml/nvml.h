@@ -62,6 +62,15 @@ typedef struct {
 	unsigned gpuInstanceId, computeInstanceId;
 } nvmlProcessInfo_t;
 
+/* The common beginning of all versions: their low 24 bits are the size. */
+typedef struct {
+	unsigned version;
+	unsigned char clusterUuid[16];
+	nvmlReturn_t status;
+	unsigned cliqueId;
+	unsigned char state; /* 0: not supported */
+} nvmlGpuFabricInfoV_t;
+
 nvmlReturn_t nvmlInit(void);
 nvmlReturn_t nvmlInit_v2(void);
 nvmlReturn_t nvmlInitWithFlags(unsigned flags);
@@ -99,6 +108,10 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *mode);
 nvmlReturn_t nvmlDeviceGetVirtualizationMode(
         nvmlDevice_t device, unsigned *mode);
+
+/* No simulated device is part of a fabric: state and status say so. */
+nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(
+        nvmlDevice_t device, nvmlGpuFabricInfoV_t *info);
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(

@@ -50,9 +50,9 @@ OWN = re.compile(
 # Wheels that carry a library rename it: libcudart.3eda8113.so.13.
 HASHED = re.compile(r"^(lib[\w-]+)\.[0-9a-f]{8}(\.so\.\d+)$")
 
-# Functions that return a text, and those that return a number which is no
-# status: a pointer (none) or a version (none; PyTorch asks for it by itself, so
-# it is not named).
+# Functions that return a text (of an error that was named before), and those
+# that return a number which is no status: a pointer (none) or a version (none;
+# PyTorch asks for it by itself). Texts and versions are not named.
 TEXT = re.compile(r"(GetErrorString|GetLastErrorString|^ncclGetLastError)$")
 ZERO = re.compile(r"^(nvshmem_malloc|nvshmem_ptr|nvshmemx_mc_ptr)$")
 QUIET = re.compile(
@@ -82,10 +82,10 @@ FUNCTION = """
 """
 
 QUIET_FUNCTION = """
-long {name}(void);
-long {name}(void)
+{type} {name}(void);
+{type} {name}(void)
 {{
-	return 0;
+	return {value};
 }}
 """
 
@@ -161,11 +161,15 @@ def source(soname, nodes):
             if is_data:
                 parts.append(DATA.format(name=name))
             elif QUIET.match(name):
-                parts.append(QUIET_FUNCTION.format(name=name))
+                parts.append(
+                    QUIET_FUNCTION.format(type="long", name=name, value=0)
+                )
             elif TEXT.search(name):
                 value = '"not supported by the simulated GPU"'
                 parts.append(
-                    FUNCTION.format(type="const char *", name=name, value=value)
+                    QUIET_FUNCTION.format(
+                        type="const char *", name=name, value=value
+                    )
                 )
             else:
                 value = 0 if ZERO.match(name) else status
