@@ -188,6 +188,28 @@ START_TEST(entry_points_follow_version_and_stream_flag)
 }
 END_TEST
 
+static void no_log(void *user, CUlogLevel level, char *text, size_t length)
+{
+}
+
+START_TEST(log_callbacks_come_and_go)
+{
+	CUlogsCallbackHandle first, second;
+
+	ck_assert_int_eq(
+	        cuLogsRegisterCallback(no_log, NULL, &first), CUDA_SUCCESS);
+	ck_assert_int_eq(
+	        cuLogsRegisterCallback(no_log, NULL, &second), CUDA_SUCCESS);
+	ck_assert_ptr_ne(first, second);
+	ck_assert_int_eq(cuLogsUnregisterCallback(first), CUDA_SUCCESS);
+	ck_assert_int_eq(
+	        cuLogsUnregisterCallback(first), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_int_eq(cuLogsUnregisterCallback(second), CUDA_SUCCESS);
+	ck_assert_int_eq(cuLogsRegisterCallback(NULL, NULL, &first),
+	        CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("rt_device");
@@ -204,6 +226,7 @@ int main(void)
 	tcase_add_test(tcase, a_context_of_the_program_is_used);
 	tcase_add_test(tcase, names_and_texts_of_errors);
 	tcase_add_test(tcase, entry_points_follow_version_and_stream_flag);
+	tcase_add_test(tcase, log_callbacks_come_and_go);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
