@@ -86,36 +86,38 @@ static size_t own_bytes(const struct sg_blas_driver *driver)
 	                  : SG_BLAS_WORKSPACE_BYTES;
 }
 
-/* cuMemAlloc would end a capture on this stream, so it is not asked for. */
-static bool may_allocate(const struct sg_blas_driver *driver,
-        const struct sg_blas_handle *handle)
+/*
+ * Allocation is no work of a stream, yet it would end a capture under way on
+ * any stream unless the thread is in relaxed mode.
+ */
+static void own_allocate(
+        const struct sg_blas_driver *driver, struct sg_blas_handle *handle)
 {
-	CUstreamCaptureStatus status;
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	size_t bytes = own_bytes(driver);
+	CUdeviceptr at;
 
-	return driver->cuStreamIsCapturing(handle->stream, &status) ==
-	               CUDA_SUCCESS &&
-	       status == CU_STREAM_CAPTURE_STATUS_NONE;
+	if (driver->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+		return;
+	if (driver->cuMemAlloc(&at, bytes) == CUDA_SUCCESS) {
+		handle->own_workspace = at;
+		handle->own_workspace_bytes = bytes;
+	}
+	driver->cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 void sg_blas_handle_workspace(
         struct sg_blas_handle *handle, CUdeviceptr *ret_at, size_t *ret_bytes)
 {
 	const struct sg_blas_driver *driver = sg_blas_driver();
-	size_t bytes;
 
 	if (handle->workspace_lent) {
 		*ret_at = handle->workspace;
 		*ret_bytes = handle->workspace_bytes;
 		return;
 	}
-	if (!handle->own_workspace && driver && may_allocate(driver, handle)) {
-		bytes = own_bytes(driver);
-		if (driver->cuMemAlloc(&handle->own_workspace, bytes) ==
-		        CUDA_SUCCESS)
-			handle->own_workspace_bytes = bytes;
-		else
-			handle->own_workspace = 0;
-	}
+	if (!handle->own_workspace && driver)
+		own_allocate(driver, handle);
 	*ret_at = handle->own_workspace;
 	*ret_bytes = handle->own_workspace_bytes;
 }

@@ -48,15 +48,25 @@ static struct sg_blas_context *find_locked(
 	return NULL;
 }
 
-static CUresult functions_get(
+/*
+ * The first call may come while a stream captures. Loading a module would end
+ * the capture unless the thread is in relaxed mode meanwhile.
+ */
+static CUresult module_load(
         const struct sg_blas_driver *driver, struct sg_blas_context *c)
 {
-	CUresult result = CUDA_SUCCESS;
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUresult result;
 	unsigned i;
 
+	result = driver->cuThreadExchangeStreamCaptureMode(&mode);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = driver->cuModuleLoadData(&c->module, sg_blas_ptx);
 	for (i = 0; i < SG_BLAS_KERNEL_COUNT && result == CUDA_SUCCESS; i++)
 		result = driver->cuModuleGetFunction(&c->functions[i],
 		        c->module, sg_blas_kernel_name((enum sg_blas_kernel)i));
+	driver->cuThreadExchangeStreamCaptureMode(&mode);
 	return result;
 }
 
@@ -77,18 +87,13 @@ static int context_load(const struct sg_blas_driver *driver, CUcontext context,
 		result = driver->cuDeviceGetAttribute(&c->sm_count,
 		        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
 	if (result == CUDA_SUCCESS)
-		result = driver->cuModuleLoadData(&c->module, sg_blas_ptx);
-	if (result != CUDA_SUCCESS)
-		goto out_free;
-	result = functions_get(driver, c);
-	if (result != CUDA_SUCCESS)
-		goto out_unload;
-	*ret_context = c;
-	return 0;
-
-out_unload:
-	driver->cuModuleUnload(c->module);
-out_free:
+		result = module_load(driver, c);
+	if (result == CUDA_SUCCESS) {
+		*ret_context = c;
+		return 0;
+	}
+	if (c->module)
+		driver->cuModuleUnload(c->module);
 	free(c);
 	return sg_blas_errno(result);
 }

@@ -70,8 +70,8 @@ struct sg_blas_handle {
 	X(cuMemAlloc, 3020)                                                    \
 	X(cuMemFree, 3020)                                                     \
 	X(cuMemcpyDtoHAsync, 3020)                                             \
-	X(cuStreamIsCapturing, 10000)                                          \
-	X(cuStreamSynchronize, 2000)
+	X(cuStreamSynchronize, 2000)                                           \
+	X(cuThreadExchangeStreamCaptureMode, 10010)
 
 struct sg_blas_driver {
 #define SG_BLAS_MEMBER(name, version) __typeof__(&name) name;
@@ -104,8 +104,7 @@ void sg_blas_handle_destroy(struct sg_blas_handle *handle);
 
 /*
  * The workspace for the next call: the lent one, else the handle's own,
- * allocated now. 0 bytes if there is none to be had, as while the stream
- * captures.
+ * allocated now; 0 bytes if there is no memory for it.
  */
 void sg_blas_handle_workspace(
         struct sg_blas_handle *handle, CUdeviceptr *ret_at, size_t *ret_bytes);

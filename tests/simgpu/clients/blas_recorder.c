@@ -37,6 +37,13 @@ static bool call_fails(void)
 	return recorder.fail_after && !--recorder.fail_after;
 }
 
+/* Whether a call that is no work of a stream is out of place now. */
+static bool ends_capture(void)
+{
+	return recorder.capturing &&
+	       recorder.capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
 static CUresult rec_init(unsigned flags)
 {
 	return CUDA_SUCCESS;
@@ -102,6 +109,8 @@ static CUresult rec_module(CUmodule *module, const void *image)
 {
 	if (call_fails())
 		return CUDA_ERROR_UNKNOWN;
+	if (ends_capture())
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	recorder.module_count++;
 	ptx = image;
 	*module = (CUmodule)(uintptr_t)image;
@@ -168,6 +177,8 @@ static CUresult rec_launch(CUfunction function, unsigned grid_x,
 
 static CUresult rec_alloc(CUdeviceptr *at, size_t bytes)
 {
+	if (ends_capture())
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (recorder.no_memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (call_fails())
@@ -194,20 +205,22 @@ static CUresult rec_to_host(
 	return CUDA_SUCCESS;
 }
 
-static CUresult rec_is_capturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-	if (call_fails())
-		return CUDA_ERROR_UNKNOWN;
-	*status = recorder.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
-	                             : CU_STREAM_CAPTURE_STATUS_NONE;
-	return CUDA_SUCCESS;
-}
-
 static CUresult rec_synchronize(CUstream stream)
 {
 	if (call_fails())
 		return CUDA_ERROR_UNKNOWN;
 	recorder.synchronizations++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult rec_capture_mode(CUstreamCaptureMode *mode)
+{
+	CUstreamCaptureMode old = recorder.capture_mode;
+
+	if (call_fails())
+		return CUDA_ERROR_UNKNOWN;
+	recorder.capture_mode = *mode;
+	*mode = old;
 	return CUDA_SUCCESS;
 }
 
@@ -229,8 +242,8 @@ static const struct {
         {"cuMemAlloc", (void *)rec_alloc},
         {"cuMemFree", (void *)rec_free},
         {"cuMemcpyDtoHAsync", (void *)rec_to_host},
-        {"cuStreamIsCapturing", (void *)rec_is_capturing},
         {"cuStreamSynchronize", (void *)rec_synchronize},
+        {"cuThreadExchangeStreamCaptureMode", (void *)rec_capture_mode},
 };
 
 EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function,

@@ -28,6 +28,7 @@ struct recorder {
 	unsigned copies_to_host, synchronizations;
 	int sm_count, compute_major; /* what the device says it is */
 	bool capturing;
+	int capture_mode; /* CUstreamCaptureMode of the thread */
 	bool no_memory;
 	unsigned fail_after; /* that many calls on, one fails; 0 for none */
 };
