@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "planner/plan.h"
+#include "planner/baselines/baseline.h"
 #include "planner/bound.h"
 #include "planner/repair.h"
 
@@ -96,9 +97,30 @@ static int fill_replays(struct ts_plan *plan, const struct ts_search *search)
 	return 0;
 }
 
-/* All that the planner tries, from cheap to dear; search->best has it. */
-static int look_for_plans(
-        struct ts_search *s, const struct ts_plan_options *options)
+/* What other policies would do, under this planner's runtime rules. */
+static int try_baselines(struct ts_search *s)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < ts_n_baselines; i++) {
+		struct ts_baseline_result result;
+		struct ts_outcome outcome;
+
+		err = ts_baseline_run(s, ts_baselines[i].fn, &result);
+		if (err)
+			break;
+		if (result.outcome.step_ns < s->best.outcome.step_ns ||
+		        !result.plain) {
+			memcpy(s->trial.action, result.choice.action,
+			        s->trial.n_gaps);
+			err = ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
+		}
+		ts_choice_finish(&result.choice);
+	}
+	return err;
+}
+
+int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
 {
 	const struct ts_graph *g = s->graph;
 	struct ts_outcome outcome;
@@ -124,6 +146,8 @@ static int look_for_plans(
 	}
 	if (!err)
 		err = ts_search_emergency(s);
+	if (!err && options->baselines)
+		err = try_baselines(s);
 	if (!err && s->best.outcome.fits)
 		err = ts_search_improve(s, options->search_evaluations);
 	return err;
@@ -139,7 +163,7 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 
 	if (err)
 		return err;
-	err = look_for_plans(&search, options);
+	err = ts_plan_search(&search, options);
 	if (!err && !search.best.outcome.fits)
 		err = -ENOSPC;
 	if (!err) {

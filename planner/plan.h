@@ -84,4 +84,10 @@ int ts_plan_make(const struct ts_profile *profile, uint64_t limit_bytes,
         const struct ts_plan_options *options, struct ts_plan *ret_plan,
         struct ts_plan_stats *ret_stats);
 
+struct ts_search;
+
+/* The search alone: fills search->best (fits == false: nothing fits). */
+int ts_plan_search(
+        struct ts_search *search, const struct ts_plan_options *options);
+
 #endif

@@ -131,3 +131,29 @@ int ts_search_two_pass(
 	}
 	return err;
 }
+
+int ts_search_ablation(struct ts_search *s, enum ts_swap_order order,
+        bool no_swaps, struct ts_choice *ret_choice,
+        struct ts_outcome *ret_outcome, bool *ret_plain)
+{
+	struct ts_best best = s->best;
+	struct ts_choice empty;
+	int err = ts_choice_init(&empty, s->graph->n_gaps);
+
+	if (err)
+		return err;
+	memset(&s->best, 0, sizeof(s->best));
+	s->best.choice = empty;
+	s->best.outcome.step_ns = TS_NEVER;
+	s->order = order;
+	s->no_swaps = no_swaps;
+	err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
+	s->order = TS_ORDER_COST;
+	s->no_swaps = false;
+	ts_choice_copy(ret_choice, &s->best.choice);
+	*ret_outcome = s->best.outcome;
+	*ret_plain = true;
+	ts_choice_finish(&s->best.choice);
+	s->best = best;
+	return err;
+}

@@ -42,6 +42,14 @@ int ts_search_offer(struct ts_search *search, enum ts_window_mode windows,
 int ts_search_two_pass(struct ts_search *search, uint32_t pivot_op,
         enum ts_window_mode windows);
 
+/*
+ * The two passes with parts left out, apart from search->best: the best
+ * choice and its outcome. *ret_plain is set: the planner's runtime rules.
+ */
+int ts_search_ablation(struct ts_search *search, enum ts_swap_order order,
+        bool no_swaps, struct ts_choice *ret_choice,
+        struct ts_outcome *ret_outcome, bool *ret_plain);
+
 /* Everything off the device between its uses: fits if anything does. */
 int ts_search_emergency(struct ts_search *search);
 

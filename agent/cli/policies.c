@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/cli/policies.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/baselines/baseline.h"
+#include "planner/bound.h"
+#include "planner/plan.h"
+
+/* Evaluations of the genetic searches in the tables. */
+#define GENETIC_EVALUATIONS 3000
+
+uint64_t ts_cli_saved_bytes(const struct ts_graph *g)
+{
+	uint32_t turn = g->profile->n_turns ? g->profile->turns[0] : g->peak_op;
+	uint64_t bytes = 0;
+
+	for (uint32_t o = 0; o < g->n_objects; o++) {
+		const struct ts_object *object = &g->objects[o];
+		bool before =
+		        object->first_op == TS_NONE || object->first_op < turn;
+
+		if (before && !object->persistent &&
+		        object->last_op != TS_NONE && object->last_op >= turn)
+			bytes += object->size_bytes;
+	}
+	return bytes;
+}
+
+static void count_bytes(const struct ts_graph *g,
+        const struct ts_choice *choice, struct ts_cli_result *result)
+{
+	uint32_t pivot = ts_baseline_pivot(g);
+
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		if (!ts_baseline_bridges(&g->gaps[i], pivot))
+			continue;
+		if (choice->action[i] == TS_SWAP)
+			result->swap_bytes += g->gaps[i].size_bytes;
+		else if (choice->action[i] == TS_REPLAY)
+			result->replay_bytes += g->gaps[i].size_bytes;
+	}
+	result->keep_bytes = ts_cli_saved_bytes(g) - result->swap_bytes -
+	                     result->replay_bytes;
+}
+
+static int run_planner(struct ts_search *search, uint32_t evaluations,
+        struct ts_cli_result *result)
+{
+	struct ts_plan_options options = ts_plan_default_options();
+	int err;
+
+	options.search_evaluations = evaluations;
+	options.baselines = evaluations > 0;
+	err = ts_plan_search(search, &options);
+	if (err)
+		return err;
+	result->outcome = search->best.outcome;
+	count_bytes(search->graph, &search->best.choice, result);
+	return 0;
+}
+
+static int run_genetic(
+        struct ts_search *search, bool seeded, struct ts_cli_result *result)
+{
+	struct ts_baseline_result ga, checkpoint = {0};
+	const struct ts_choice *seeds[2];
+	uint32_t n = 0;
+	int err = 0;
+
+	if (seeded) {
+		err = ts_search_two_pass(search, TS_NONE, TS_WINDOWS_TURN);
+		seeds[n++] = &search->best.choice;
+		if (!err)
+			err = ts_baseline_run(
+			        search, ts_baseline_checkpoint, &checkpoint);
+		if (!err)
+			seeds[n++] = &checkpoint.choice;
+	}
+	if (!err)
+		err = ts_genetic(search, seeds, n, GENETIC_EVALUATIONS, &ga);
+	ts_choice_finish(&checkpoint.choice);
+	if (err)
+		return err;
+	result->outcome = ga.outcome;
+	count_bytes(search->graph, &ga.choice, result);
+	ts_choice_finish(&ga.choice);
+	return 0;
+}
+
+static int run_baseline(struct ts_search *search, const char *policy,
+        struct ts_cli_result *result)
+{
+	for (uint32_t i = 0; i < ts_n_baselines; i++) {
+		struct ts_baseline_result run;
+		int err;
+
+		if (strcmp(ts_baselines[i].name, policy))
+			continue;
+		err = ts_baseline_run(search, ts_baselines[i].fn, &run);
+		if (err)
+			return err;
+		result->outcome = run.outcome;
+		count_bytes(search->graph, &run.choice, result);
+		ts_choice_finish(&run.choice);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int ts_cli_policy_run(const struct ts_graph *graph, uint64_t limit_bytes,
+        const char *policy, struct ts_cli_result *ret_result)
+{
+	struct ts_search search;
+	int err = ts_search_init(&search, graph, limit_bytes);
+
+	if (err)
+		return err;
+	memset(ret_result, 0, sizeof(*ret_result));
+	ret_result->outcome.step_ns = TS_NEVER;
+	if (!strcmp(policy, "tapeswap"))
+		err = run_planner(&search,
+		        ts_plan_default_options().search_evaluations,
+		        ret_result);
+	else if (!strcmp(policy, "two-pass"))
+		err = run_planner(&search, 0, ret_result);
+	else if (!strcmp(policy, "ga-seeded"))
+		err = run_genetic(&search, true, ret_result);
+	else if (!strcmp(policy, "ga-random"))
+		err = run_genetic(&search, false, ret_result);
+	else
+		err = run_baseline(&search, policy, ret_result);
+	if (!err)
+		err = ts_bound_step(graph, limit_bytes, &ret_result->bound_ns);
+	ts_search_finish(&search);
+	return err;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One policy at one limit, for the commands that compare: sweep and tables.
+ * Single-threaded.
+ */
+#ifndef TS_CLI_POLICIES_H
+#define TS_CLI_POLICIES_H
+
+#include "planner/graph.h"
+#include "planner/model.h"
+
+/* Names beside the baselines': "tapeswap" (the planner), "two-pass". */
+struct ts_cli_result {
+	struct ts_outcome outcome;
+	/* Bytes of values that bridge the turn, by what happens to them. */
+	uint64_t keep_bytes;
+	uint64_t swap_bytes;
+	uint64_t replay_bytes;
+	uint64_t bound_ns;
+};
+
+/* Knows ts_cli_policy_names and every baseline. 0, -ENOENT or -ENOMEM. */
+int ts_cli_policy_run(const struct ts_graph *graph, uint64_t limit_bytes,
+        const char *policy, struct ts_cli_result *ret_result);
+
+/* Bytes that are alive across the first turn: what the papers call A. */
+uint64_t ts_cli_saved_bytes(const struct ts_graph *graph);
+
+#endif
