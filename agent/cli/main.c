@@ -11,6 +11,8 @@
 static const struct ts_cli_command commands[] = {
         {"run", ts_cli_run, "run a program inside a device-memory limit"},
         {"plan", ts_cli_plan, "make a plan: plan PROFILE --limit L -o FILE"},
+        {"tables", ts_cli_tables,
+                "the papers' tables beside ours and the bound"},
         {"workload", ts_cli_workload, "write a reference workload's profile"},
         {"schema", ts_cli_schema, "print a JSON schema: schema NAME"},
 };
