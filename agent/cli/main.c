@@ -11,6 +11,9 @@
 static const struct ts_cli_command commands[] = {
         {"run", ts_cli_run, "run a program inside a device-memory limit"},
         {"plan", ts_cli_plan, "make a plan: plan PROFILE --limit L -o FILE"},
+        {"simulate", ts_cli_simulate, "run a plan on the event model"},
+        {"bound", ts_cli_bound, "a bound on the step time of any plan"},
+        {"sweep", ts_cli_sweep, "limit against step time: how much do I need?"},
         {"tables", ts_cli_tables,
                 "the papers' tables beside ours and the bound"},
         {"workload", ts_cli_workload, "write a reference workload's profile"},

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * `tapeswap sweep PROFILE`: limit against step time. How much memory do I
+ * need, and what is the least?
+ */
+#include "agent/cli/planning.h"
+#include "agent/cli/policies.h"
+#include "agent/cli/sweep_output.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/baselines/baseline.h"
+
+static const char usage[] =
+        "usage: tapeswap sweep PROFILE [--limits FROM:TO:STEP] [--policies "
+        "LIST]\n"
+        "                      [--json] [--export-json FILE]\n"
+        "                      [--export-csv FILE] [--export-svg FILE]\n"
+        "\n"
+        "Predicts the step time for a row of limits (bytes, KiB, MiB, GiB or "
+        "%\n"
+        "of the unlimited peak; without a unit, FROM and TO take STEP's).\n"
+        "LIST: tapeswap (default), two-pass, the baselines' names, or all.\n";
+
+/* Default limits: from the peak down to the least in so many steps. */
+#define DEFAULT_LIMITS 12
+#define MAX_LIMITS     1000
+#define MAX_POLICIES   32
+
+struct request {
+	const char *limits;
+	const char *policies;
+	const char *json;
+	const char *csv;
+	const char *svg;
+};
+
+/* "8" of "8:40:2GiB" takes the unit of the step. */
+static int read_one(const char *text, const char *unit, uint64_t peak_bytes,
+        uint64_t *ret_bytes)
+{
+	char full[64];
+	bool plain = text[strspn(text, "0123456789.")] == '\0';
+
+	snprintf(full, sizeof(full), "%s%s", text, plain ? unit : "");
+	return ts_cli_parse_bytes(full, peak_bytes, ret_bytes);
+}
+
+static int read_limits(const char *text, const struct ts_graph *g,
+        uint64_t *limits, uint32_t *ret_n)
+{
+	char copy[128], *save = NULL, *from, *to, *step;
+	uint64_t low, high, by;
+
+	if (!text) {
+		uint64_t span = g->peak_bytes - g->floor_bytes;
+
+		for (uint32_t i = 0; i <= DEFAULT_LIMITS; i++)
+			limits[i] = g->peak_bytes - span * i / DEFAULT_LIMITS;
+		*ret_n = span ? DEFAULT_LIMITS + 1 : 1;
+		return 0;
+	}
+	if (strlen(text) >= sizeof(copy))
+		return -EINVAL;
+	memcpy(copy, text, strlen(text) + 1);
+	from = strtok_r(copy, ":", &save);
+	to = strtok_r(NULL, ":", &save);
+	step = strtok_r(NULL, ":", &save);
+	if (!from || !to || !step || strtok_r(NULL, ":", &save))
+		return -EINVAL;
+	const char *unit = step + strspn(step, "0123456789.");
+
+	if (read_one(from, unit, g->peak_bytes, &low) ||
+	        read_one(to, unit, g->peak_bytes, &high) ||
+	        read_one(step, "", g->peak_bytes, &by) || !by || low > high ||
+	        (high - low) / by >= MAX_LIMITS)
+		return -EINVAL;
+	*ret_n = 0;
+	for (uint64_t limit = high;; limit -= by) {
+		limits[(*ret_n)++] = limit;
+		if (limit < low + by)
+			return 0;
+	}
+}
+
+static bool known_policy(const char *name)
+{
+	for (uint32_t i = 0; i < ts_n_baselines; i++) {
+		if (!strcmp(name, ts_baselines[i].name))
+			return true;
+	}
+	return !strcmp(name, "tapeswap") || !strcmp(name, "two-pass");
+}
+
+/* Splits @text in place. 0 or -EINVAL with *ret_bad. */
+static int read_policies(char *text, const char *names[MAX_POLICIES],
+        uint32_t *ret_n, const char **ret_bad)
+{
+	char *save = NULL;
+	uint32_t n = 0;
+
+	if (!strcmp(text, "all")) {
+		names[n++] = "tapeswap";
+		names[n++] = "two-pass";
+		for (uint32_t i = 0; i < ts_n_baselines; i++)
+			names[n++] = ts_baselines[i].name;
+		*ret_n = n;
+		return 0;
+	}
+	for (char *name = strtok_r(text, ",", &save); name;
+	        name = strtok_r(NULL, ",", &save)) {
+		*ret_bad = name;
+		if (n == MAX_POLICIES || !known_policy(name))
+			return -EINVAL;
+		names[n++] = name;
+	}
+	*ret_bad = "";
+	*ret_n = n;
+	return n ? 0 : -EINVAL;
+}
+
+static int fill(const struct ts_graph *g, struct ts_sweep *sweep)
+{
+	for (uint32_t k = 0; k < sweep->n_policies; k++) {
+		for (uint32_t i = 0; i < sweep->n_limits; i++) {
+			int err = ts_cli_policy_run(g, sweep->limits[i],
+			        sweep->policies[k],
+			        &sweep->results[k * sweep->n_limits + i]);
+
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+static int write_outputs(const struct request *r, const struct ts_sweep *sweep)
+{
+	int err = 0;
+
+	if (r->csv)
+		err = ts_sweep_csv(sweep, r->csv);
+	if (!err && r->svg)
+		err = ts_sweep_svg(sweep, r->svg);
+	if (!err && r->json)
+		err = ts_sweep_json(sweep, r->json);
+	if (!err && !(r->json && !strcmp(r->json, "-")))
+		ts_sweep_table(sweep);
+	return err ? ts_cli_bad(NULL, "cannot write: %s", strerror(-err))
+	           : TS_EXIT_YES;
+}
+
+static int sweep_graph(const struct request *r, const char *profile_path,
+        const struct ts_graph *g)
+{
+	static uint64_t limits[MAX_LIMITS + 1];
+	const char *policies[MAX_POLICIES], *bad = "";
+	char *copy = strdup(r->policies ? r->policies : "tapeswap");
+	struct ts_sweep sweep = {.graph = g,
+	        .profile_path = profile_path,
+	        .limits = limits,
+	        .policies = policies};
+	int err, status;
+
+	if (!copy)
+		return ts_cli_bad(NULL, "out of memory");
+	if (read_limits(r->limits, g, limits, &sweep.n_limits)) {
+		free(copy);
+		return ts_cli_bad("for example --limits 8:40:2GiB",
+		        "--limits: cannot read '%s'", r->limits);
+	}
+	if (read_policies(copy, policies, &sweep.n_policies, &bad)) {
+		status = ts_cli_bad("tapeswap sweep --help lists them",
+		        "--policies: unknown policy '%s'", bad);
+		free(copy);
+		return status;
+	}
+	sweep.results = calloc((size_t)sweep.n_policies * sweep.n_limits,
+	        sizeof(*sweep.results));
+	err = sweep.results ? fill(g, &sweep) : -ENOMEM;
+	status = err ? ts_cli_bad(NULL, "%s", strerror(-err))
+	             : write_outputs(r, &sweep);
+	free(sweep.results);
+	free(copy);
+	return status;
+}
+
+int ts_cli_sweep(int argc, char **argv)
+{
+	static const struct option options[] = {
+	        {"limits", required_argument, NULL, 'l'},
+	        {"policies", required_argument, NULL, 'p'},
+	        {"json", no_argument, NULL, 'j'},
+	        {"export-json", required_argument, NULL, 'J'},
+	        {"export-csv", required_argument, NULL, 'c'},
+	        {"export-svg", required_argument, NULL, 's'},
+	        {"help", no_argument, NULL, 'h'},
+	        {NULL, 0, NULL, 0},
+	};
+	struct request r = {0};
+	struct ts_profile profile;
+	struct ts_graph graph;
+	int opt, status;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (opt) {
+		case 'l':
+			r.limits = optarg;
+			break;
+		case 'p':
+			r.policies = optarg;
+			break;
+		case 'j':
+			r.json = "-";
+			break;
+		case 'J':
+			r.json = optarg;
+			break;
+		case 'c':
+			r.csv = optarg;
+			break;
+		case 's':
+			r.svg = optarg;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return TS_EXIT_YES;
+		default:
+			fputs(usage, stderr);
+			return TS_EXIT_BAD;
+		}
+	}
+	if (optind + 1 != argc) {
+		fputs(usage, stderr);
+		return TS_EXIT_BAD;
+	}
+	status = ts_cli_load_profile(argv[optind], &profile);
+	if (status)
+		return status;
+	if (ts_graph_init(&graph, &profile, &(struct ts_graph_options){0})) {
+		ts_profile_finish(&profile);
+		return ts_cli_bad(NULL, "out of memory");
+	}
+	status = sweep_graph(&r, argv[optind], &graph);
+	ts_graph_finish(&graph);
+	ts_profile_finish(&profile);
+	return status;
+}
