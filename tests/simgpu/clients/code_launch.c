@@ -4,6 +4,9 @@
  * virtual time by the roofline of the model a100-80g-pcie4, whose figures
  * stand below.
  */
+/* Some of the calls below are deprecated, which is the point. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 #include "code_common.h"
 
 #include "tests/simgpu/blas/simblas_params.h"
@@ -404,6 +407,59 @@ START_TEST(kernel_handle_as_function)
 }
 END_TEST
 
+/* A captured launch keeps the parameters it was given. */
+START_TEST(captured_launch)
+{
+	CUdeviceptr large, small;
+	unsigned char flag = 1;
+	CUgraphExec exec;
+	CUevent before, after;
+	CUstream stream;
+	CUgraph graph;
+	int n = 3;
+	void *params[] = {&n, &large, &flag, &large};
+	float ms;
+
+	ck_cu(cuMemAlloc(&large, 512 * MIB));
+	ck_cu(cuMemAlloc(&small, MIB));
+	ck_cu(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	ck_cu(cuEventCreate(&before, CU_EVENT_DEFAULT));
+	ck_cu(cuEventCreate(&after, CU_EVENT_DEFAULT));
+	ck_cu(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	ck_cu(cuLaunchKernel(move, 8, 1, 1, 32, 1, 1, 0, stream, params, NULL));
+	ck_cu(cuStreamEndCapture(stream, &graph));
+	large = small;
+	ck_cu(cuGraphInstantiate(&exec, graph, 0));
+	ck_cu(cuStreamSynchronize(stream));
+	ck_cu(cuEventRecord(before, stream));
+	ck_cu(cuGraphLaunch(exec, stream));
+	ck_cu(cuEventRecord(after, stream));
+	ck_cu(cuEventSynchronize(after));
+	ck_cu(cuEventElapsedTime(&ms, before, after));
+	assert_ms(ms, 512.0 * MIB / MEMORY_RATE * 1e3 + LATENCY_MS);
+	ck_cu(cuGraphExecDestroy(exec));
+	ck_cu(cuGraphDestroy(graph));
+	ck_cu(cuEventDestroy(before));
+	ck_cu(cuEventDestroy(after));
+	ck_cu(cuStreamDestroy(stream));
+}
+END_TEST
+
+/* What went out of use long ago says so. */
+START_TEST(forms_not_supported)
+{
+	CUlinkState link;
+
+	ck_cu_is(cuFuncSetBlockShape(tiny, 1, 1, 1), CUDA_ERROR_NOT_SUPPORTED);
+	ck_cu_is(cuParamSetSize(tiny, 0), CUDA_ERROR_NOT_SUPPORTED);
+	ck_cu_is(cuLaunch(tiny), CUDA_ERROR_NOT_SUPPORTED);
+	ck_cu_is(cuLaunchGrid(tiny, 1, 1), CUDA_ERROR_NOT_SUPPORTED);
+	ck_cu_is(cuLaunchCooperativeKernelMultiDevice(NULL, 0, 0),
+	        CUDA_ERROR_NOT_SUPPORTED);
+	ck_cu_is(cuLinkCreate(0, NULL, NULL, &link), CUDA_ERROR_NOT_SUPPORTED);
+}
+END_TEST
+
 /* Host time of a launch with 4,000 bytes of parameters, all pointers. */
 START_TEST(host_time_of_a_launch)
 {
@@ -446,6 +502,8 @@ int main(void)
 	tcase_add_test(tests, refused_launches);
 	tcase_add_test(tests, launch_forms);
 	tcase_add_test(tests, kernel_handle_as_function);
+	tcase_add_test(tests, captured_launch);
+	tcase_add_test(tests, forms_not_supported);
 	tcase_add_test(tests, host_time_of_a_launch);
 	suite_add_tcase(suite, tests);
 	return run_suite(suite);
