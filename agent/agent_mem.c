@@ -205,10 +205,19 @@ static void device_gone(int device)
 
 void ts_agent_context_gone(CUcontext context)
 {
-	for (int device = 0; device < TS_AGENT_DEVICES; device++)
-		if (ts_agent_pager(device) &&
-		        ts_agent.devices[device].context == context)
+	CUdeviceptr address;
+	CUresult ignored;
+
+	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
+		struct ts_pager *pager = ts_agent_pager(device);
+
+		if (pager && ts_agent.devices[device].context == context)
 			device_gone(device);
+		else if (pager)
+			ts_pager_streams_destroyed(pager);
+	}
+	while (ts_blocks_any_in_context(&ts_agent.blocks, context, &address))
+		ts_agent_free(address, &ignored);
 }
 
 void ts_agent_primary_context_gone(CUdevice device)

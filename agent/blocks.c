@@ -222,8 +222,9 @@ bool ts_blocks_find_allocation(struct ts_blocks *blocks, uint64_t address,
 	return allocation != NULL;
 }
 
-bool ts_blocks_any_allocation(
-        struct ts_blocks *blocks, int device, uint64_t *ret_address)
+static bool find_first(struct ts_blocks *blocks,
+        bool (*wanted)(const struct ts_allocation *allocation, void *data),
+        void *data, uint64_t *ret_address)
 {
 	struct ts_map_node *node;
 	bool found = false;
@@ -231,11 +232,37 @@ bool ts_blocks_any_allocation(
 	ts_mutex_lock(&blocks->lock);
 	node = ts_map_ceiling(&blocks->allocations, 0);
 	while (node && !found) {
-		found = block_of(node)->device == device;
+		found = wanted(allocation_of(node), data);
 		*ret_address = node->key;
 		node = ts_map_ceiling(&blocks->allocations, node->key + 1);
 	}
 	ts_mutex_unlock(&blocks->lock);
+	return found;
+}
+
+static bool is_on_device(const struct ts_allocation *allocation, void *data)
+{
+	return allocation->whole.device == *(const int *)data;
+}
+
+static bool is_in_context(const struct ts_allocation *allocation, void *data)
+{
+	return allocation->context == (CUcontext)data;
+}
+
+bool ts_blocks_any_allocation(
+        struct ts_blocks *blocks, int device, uint64_t *ret_address)
+{
+	return find_first(blocks, is_on_device, &device, ret_address);
+}
+
+bool ts_blocks_any_in_context(
+        struct ts_blocks *blocks, CUcontext context, CUdeviceptr *ret_address)
+{
+	uint64_t address = 0;
+	bool found = find_first(blocks, is_in_context, context, &address);
+
+	*ret_address = address;
 	return found;
 }
 

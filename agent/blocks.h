@@ -77,6 +77,10 @@ bool ts_blocks_find_allocation(struct ts_blocks *blocks, uint64_t address,
 bool ts_blocks_any_allocation(
         struct ts_blocks *blocks, int device, uint64_t *ret_address);
 
+/* Some allocation made in @context. */
+bool ts_blocks_any_in_context(
+        struct ts_blocks *blocks, CUcontext context, CUdeviceptr *ret_address);
+
 /*
  * The live block @address lies in, or NULL. The lock is held by the caller,
  * and the block may be used until it is let go.

@@ -130,16 +130,28 @@ static json_t *status_json(const struct tape_figures *tape)
 	json_t *json = ts_json_head("tapeswap.status");
 	json_t *devices = json_array();
 	struct ts_pager_stats stats;
+	uint64_t limit = 0, out = 0, in = 0;
 
 	if (!json || !devices) {
 		json_decref(json);
 		json_decref(devices);
 		return NULL;
 	}
-	for (int device = 0; device < TS_AGENT_DEVICES; device++)
-		if (ts_status_device(device, &stats))
-			json_array_append_new(
-			        devices, device_json(device, &stats));
+	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
+		if (!ts_status_device(device, &stats))
+			continue;
+		json_array_append_new(devices, device_json(device, &stats));
+		limit = limit && limit != stats.limit_bytes ? UINT64_MAX
+		                                            : stats.limit_bytes;
+		out += stats.out_bytes;
+		in += stats.in_bytes;
+	}
+	/* Unknown is null: no device used, or several limits. */
+	json_object_set_new(json, "limit_bytes",
+	        limit && limit != UINT64_MAX ? json_integer((json_int_t)limit)
+	                                     : json_null());
+	json_object_set_new(json, "out_bytes", json_integer((json_int_t)out));
+	json_object_set_new(json, "in_bytes", json_integer((json_int_t)in));
 	json_object_set_new(json, "complete", json_true());
 	json_object_set_new(
 	        json, "mode", json_string(modes[ts_agent.config.mode]));

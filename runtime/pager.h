@@ -145,6 +145,9 @@ void ts_pager_synchronized(
         struct ts_pager *pager, ts_stream_key stream, uint64_t number);
 void ts_pager_stream_destroyed(struct ts_pager *pager, ts_stream_key stream);
 
+/* A context goes, with streams of which some may be known here. */
+void ts_pager_streams_destroyed(struct ts_pager *pager);
+
 /* What cuMemGetInfo shall say: total = min(limit, physical). */
 int ts_pager_mem_info(struct ts_pager *pager, uint64_t *ret_free_bytes,
         uint64_t *ret_total_bytes);

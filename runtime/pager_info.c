@@ -117,6 +117,15 @@ void ts_pager_stream_destroyed(struct ts_pager *pager, ts_stream_key stream)
 	ts_mutex_unlock(&pager->lock);
 }
 
+void ts_pager_streams_destroyed(struct ts_pager *pager)
+{
+	ts_mutex_lock(&pager->lock);
+	while (pager->streams.count)
+		ts_streams_destroyed(
+		        &pager->streams, pager->streams.streams[0].key);
+	ts_mutex_unlock(&pager->lock);
+}
+
 int ts_pager_mem_info(struct ts_pager *pager, uint64_t *ret_free_bytes,
         uint64_t *ret_total_bytes)
 {

@@ -104,7 +104,7 @@ def main():
         },
     )
     seen = json.loads(status.read_text(encoding="utf-8"))
-    moved = {"out": seen["bytes_out"], "in": seen["bytes_in"]}
+    moved = {"out": seen["out_bytes"], "in": seen["in_bytes"]}
 
     left = column(free_output, free)
     right = column(output, report, limit, moved)
