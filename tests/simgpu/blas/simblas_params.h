@@ -18,6 +18,7 @@
 #define SIMBLAS_PARAMS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -165,7 +166,16 @@ struct simblas_vec {
 	SIMBLAS_FIELDS(SIMBLAS_VEC_PARAMS)
 };
 
-_Static_assert(sizeof(struct simblas_gemm) == 25 * 8 + 17 * 4 + 4,
+/*
+ * Bytes of a parameter buffer. That of a GEMM ends before the padding at the
+ * end of its struct: not all of the struct may be read from it.
+ */
+#define SIMBLAS_GEMM_BYTES ((size_t)(25 * 8 + 17 * 4))
+#define SIMBLAS_GEMV_BYTES sizeof(struct simblas_gemv)
+#define SIMBLAS_VEC_BYTES  sizeof(struct simblas_vec)
+
+_Static_assert(SIMBLAS_GEMM_BYTES ==
+                       offsetof(struct simblas_gemm, flags) + sizeof(uint32_t),
         "the parameter buffer is the struct, but for padding at its end");
 _Static_assert(sizeof(struct simblas_gemv) == 12 * 8 + 4 * 4,
         "the parameter buffer is the struct");

@@ -57,8 +57,7 @@ static struct simblas_gemm gemm_params(unsigned index, const char *kernel)
 	const struct recorder_launch *launch = launch_named(index, kernel);
 	struct simblas_gemm p;
 
-	ck_assert_uint_eq(launch->params_bytes,
-	        offsetof(struct simblas_gemm, flags) + sizeof(p.flags));
+	ck_assert_uint_eq(launch->params_bytes, SIMBLAS_GEMM_BYTES);
 	memset(&p, 0, sizeof(p));
 	memcpy(&p, launch->params, launch->params_bytes);
 	return p;

@@ -57,7 +57,7 @@ static void describe_gemm(enum simblas_family family, enum simblas_class class,
 	uint64_t bytes = 0;
 	unsigned n;
 
-	memcpy(&gemm, launch->params, sizeof(gemm));
+	memcpy(&gemm, launch->params, SIMBLAS_GEMM_BYTES);
 	n = simblas_gemm_operands(&gemm, family, operands);
 	for (unsigned i = 0; i < n; i++)
 		bytes += add_operand(op, &operands[i]);
@@ -153,10 +153,9 @@ void sg_blas_describe(const struct sg_kernel_row *row,
 {
 	enum simblas_family family = row->argument / 16;
 	enum simblas_class class = row->argument % 16;
-	uint32_t need = family == SIMBLAS_VEC ? sizeof(struct simblas_vec)
-	                : family == SIMBLAS_GEMV
-	                        ? sizeof(struct simblas_gemv)
-	                        : sizeof(struct simblas_gemm) - 4;
+	uint32_t need = family == SIMBLAS_VEC    ? SIMBLAS_VEC_BYTES
+	                : family == SIMBLAS_GEMV ? SIMBLAS_GEMV_BYTES
+	                                         : SIMBLAS_GEMM_BYTES;
 
 	/* Another program's kernel of that name. */
 	if (launch->fn->params_bytes < need) {
