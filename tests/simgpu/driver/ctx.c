@@ -132,8 +132,7 @@ static void deactivate(struct sg_ctx *ctx)
 	while (*link != ctx)
 		link = &(*link)->next;
 	*link = ctx->next;
-	ctx->h.was = SG_MAGIC_CTX;
-	ctx->h.magic = SG_MAGIC_DEAD;
+	sg_handle_kill(ctx);
 	ctx->dev->contexts--;
 	sg_physical_give(ctx->dev, ctx->dev->model.context_bytes);
 }
@@ -158,14 +157,12 @@ static CUresult create(CUcontext *ret_ctx, unsigned flags, CUdevice device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!ret_ctx || !flags_ok(flags) || stack.depth == STACK_DEPTH)
 		return CUDA_ERROR_INVALID_VALUE;
-	ctx = sg_xcalloc(1, sizeof(*ctx));
+	ctx = sg_handle_new(sizeof(*ctx), SG_MAGIC_DEAD);
 	ctx->dev = dev;
 	ctx->flags = flags;
 	r = activate(ctx);
-	if (r) {
-		free(ctx);
+	if (r)
 		return r;
-	}
 	stack.ctx[stack.depth++] = ctx;
 	*ret_ctx = (CUcontext)ctx;
 	return CUDA_SUCCESS;
@@ -391,7 +388,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *ret_ctx, CUdevice device)
 	if (!ret_ctx)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!dev->primary) {
-		dev->primary = sg_xcalloc(1, sizeof(*dev->primary));
+		dev->primary =
+		        sg_handle_new(sizeof(*dev->primary), SG_MAGIC_DEAD);
 		dev->primary->dev = dev;
 		dev->primary->primary = true;
 	}

@@ -35,7 +35,7 @@ CUresult cuEventCreate(CUevent *ret_event, unsigned flags)
 		dead_count--;
 		*event = (struct sg_event){0};
 	} else {
-		event = sg_xcalloc(1, sizeof(*event));
+		event = sg_handle_new(sizeof(*event), SG_MAGIC_EVENT);
 	}
 	event->h.magic = SG_MAGIC_EVENT;
 	event->h.id = ++next_id;
@@ -55,8 +55,7 @@ static CUresult destroy(CUevent handle)
 	event->op = NULL;
 	free(event->capture_nodes);
 	event->capture_nodes = NULL;
-	event->h.was = SG_MAGIC_EVENT;
-	event->h.magic = SG_MAGIC_DEAD;
+	sg_handle_kill(event);
 	event->next_dead = NULL;
 	*dead_tail = event;
 	dead_tail = &event->next_dead;

@@ -15,9 +15,8 @@ static uint64_t next_graph_id, next_node_id;
 
 struct sg_graph *sg_graph_new(void)
 {
-	struct sg_graph *graph = sg_xcalloc(1, sizeof(*graph));
+	struct sg_graph *graph = sg_handle_new(sizeof(*graph), SG_MAGIC_GRAPH);
 
-	graph->h.magic = SG_MAGIC_GRAPH;
 	graph->h.id = ++next_graph_id;
 	return graph;
 }
@@ -73,9 +72,9 @@ struct sg_node *sg_graph_add(struct sg_graph *graph,
         const struct sg_node_work *work, struct sg_node *const *deps,
         size_t n_deps)
 {
-	struct sg_node *node = sg_xcalloc(1, sizeof(*node));
+	struct sg_node *node =
+	        sg_handle_new(sizeof(*node), SG_MAGIC_GRAPH_NODE);
 
-	node->h.magic = SG_MAGIC_GRAPH_NODE;
 	node->h.id = ++next_node_id;
 	node->graph = graph;
 	node->work = *work;
@@ -104,8 +103,7 @@ static void node_finish(struct sg_node *node)
 	node->param_pointers = NULL;
 	node->attributes = NULL;
 	node->n_deps = 0;
-	node->h.was = SG_MAGIC_GRAPH_NODE;
-	node->h.magic = SG_MAGIC_DEAD;
+	sg_handle_kill(node);
 }
 
 void sg_node_destroy(struct sg_node *node)
@@ -130,8 +128,7 @@ void sg_graph_destroy(struct sg_graph *graph)
 	graph->nodes = NULL;
 	graph->n_nodes = graph->cap_nodes = 0;
 	sg_graph_objects_release(graph);
-	graph->h.was = SG_MAGIC_GRAPH;
-	graph->h.magic = SG_MAGIC_DEAD;
+	sg_handle_kill(graph);
 }
 
 struct sg_graph *sg_graph_clone(const struct sg_graph *graph)

@@ -60,7 +60,7 @@ static bool sort_nodes(struct sg_graph *graph, struct sg_node **ret_bad)
 		if (!placed[i])
 			*ret_bad = graph->nodes[i];
 	}
-	if (sorted == n) {
+	if (n && sorted == n) {
 		memcpy(graph->nodes, order, n * sizeof(*order));
 		for (unsigned i = 0; i < n; i++)
 			graph->nodes[i]->place = i;
@@ -107,17 +107,16 @@ static void exec_finish(struct sg_exec *exec)
 	sg_op_unref(exec->last);
 	exec->last = NULL;
 	sg_graph_destroy(exec->graph);
-	exec->h.was = SG_MAGIC_GRAPH_EXEC;
-	exec->h.magic = SG_MAGIC_DEAD;
+	sg_handle_kill(exec);
 }
 
 /* NULL: the graph has a cycle; *ret_bad is a node of it. */
 static struct sg_exec *exec_new(
         const struct sg_graph *graph, struct sg_node **ret_bad)
 {
-	struct sg_exec *exec = sg_xcalloc(1, sizeof(*exec));
+	struct sg_exec *exec =
+	        sg_handle_new(sizeof(*exec), SG_MAGIC_GRAPH_EXEC);
 
-	exec->h.magic = SG_MAGIC_GRAPH_EXEC;
 	exec->h.id = ++next_id;
 	exec->graph = sg_graph_clone(graph);
 	if (!sort_nodes(exec->graph, ret_bad)) {

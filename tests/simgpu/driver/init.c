@@ -158,6 +158,30 @@ const char *sg_memory_error_text(const struct sg_device *dev, unsigned i)
 	return NULL;
 }
 
+void *sg_handle_new(size_t bytes, enum sg_magic magic)
+{
+	static struct sg_handle **handles;
+	static size_t count, room;
+	struct sg_handle *h = sg_xcalloc(1, bytes);
+
+	h->magic = magic;
+	if (count == room) {
+		room = room ? room * 2 : 256;
+		handles =
+		        sg_xrealloc(handles, room * sizeof(struct sg_handle *));
+	}
+	handles[count++] = h;
+	return h;
+}
+
+void sg_handle_kill(void *p)
+{
+	struct sg_handle *h = p;
+
+	h->was = h->magic;
+	h->magic = SG_MAGIC_DEAD;
+}
+
 bool sg_handle_ok(const void *p, enum sg_magic magic)
 {
 	const struct sg_handle *h = p;

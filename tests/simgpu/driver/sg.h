@@ -108,6 +108,11 @@ struct sg_handle {
 	uint32_t was; /* the magic before destruction */
 	uint64_t id;  /* counts from 1 per kind, in order of creation */
 };
+/* A zeroed object of bytes that begins with a struct sg_handle; never freed and
+ * known to the driver for good, so that leak checkers find no fault. */
+void *sg_handle_new(size_t bytes, enum sg_magic magic);
+/* The object is destroyed: its handle is dead. */
+void sg_handle_kill(void *p);
 /* True if p is a live handle of that kind; records a memory error ("use of
  * destroyed stream") if it was one. NULL is false. */
 bool sg_handle_ok(const void *p, enum sg_magic magic);

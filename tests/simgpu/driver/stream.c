@@ -24,16 +24,15 @@ struct own_stream {
 	struct own_stream *next;
 };
 static __thread struct own_stream *own_streams;
-static struct sg_stream *dead_streams; /* kept, so that use is recognised */
 static pthread_key_t own_key;
 static pthread_once_t own_once = PTHREAD_ONCE_INIT;
 
 struct sg_stream *sg_stream_new(
         struct sg_ctx *ctx, enum sg_stream_kind kind, int priority)
 {
-	struct sg_stream *stream = sg_xcalloc(1, sizeof(*stream));
+	struct sg_stream *stream =
+	        sg_handle_new(sizeof(*stream), SG_MAGIC_STREAM);
 
-	stream->h.magic = SG_MAGIC_STREAM;
 	stream->h.id = ++next_id;
 	stream->ctx = ctx;
 	stream->legacy = kind == SG_STREAM_LEGACY;
@@ -61,10 +60,7 @@ void sg_stream_destroy(struct sg_stream *stream)
 	stream->n_waits = stream->cap_waits = 0;
 	sg_op_unref(stream->last);
 	stream->last = NULL;
-	stream->h.was = SG_MAGIC_STREAM;
-	stream->h.magic = SG_MAGIC_DEAD;
-	stream->next = dead_streams;
-	dead_streams = stream;
+	sg_handle_kill(stream);
 }
 
 void sg_streams_destroy(struct sg_ctx *ctx)

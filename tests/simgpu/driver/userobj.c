@@ -30,8 +30,7 @@ static void release(struct object *object, uint64_t count)
 	object->refs -= count;
 	if (object->refs)
 		return;
-	object->h.was = SG_MAGIC_USER_OBJECT;
-	object->h.magic = SG_MAGIC_DEAD;
+	sg_handle_kill(object);
 	sg_hostfn_call(object->destroy, object->data);
 }
 
@@ -98,8 +97,7 @@ CUresult cuUserObjectCreate(CUuserObject *ret_object, void *data,
 	if (!ret_object || !destroy || !refs || refs > INT_MAX ||
 	        flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
 		return CUDA_ERROR_INVALID_VALUE;
-	object = sg_xcalloc(1, sizeof(*object));
-	object->h.magic = SG_MAGIC_USER_OBJECT;
+	object = sg_handle_new(sizeof(*object), SG_MAGIC_USER_OBJECT);
 	object->h.id = ++next_id;
 	object->destroy = destroy;
 	object->data = data;
