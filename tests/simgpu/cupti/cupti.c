@@ -86,6 +86,8 @@ CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const char **str)
 
 /* ------------------------------------------------------------- subscription */
 
+/* Checked with the other settings when the driver starts (settings.c), which
+ * may be after a profiler subscribes. */
 static bool taken_by_another_tool(void)
 {
 	const char *setting = getenv("SIMGPU_CUPTI");

@@ -15,6 +15,7 @@ struct sg_settings sg_settings = {
         .device = "a100-80g-pcie4",
         .device_count = 1,
         .unmap_sync = "model",
+        .cupti = "free",
 };
 
 extern char **environ;
@@ -52,6 +53,13 @@ static int read_unmap_sync(const char *value, void *target)
 	return read_text(value, target);
 }
 
+static int read_cupti(const char *value, void *target)
+{
+	if (strcmp(value, "free") && strcmp(value, "taken"))
+		return -EINVAL;
+	return read_text(value, target);
+}
+
 static const struct setting {
 	const char *name;
 	int (*read)(const char *value, void *target);
@@ -69,6 +77,8 @@ static const struct setting {
         {"SIMGPU_UNMAP_SYNC", read_unmap_sync, &sg_settings.unmap_sync,
                 "model, none or device"},
         {"SIMGPU_VERBOSE", read_bool, &sg_settings.verbose, "0 or 1"},
+        {"SIMGPU_CUPTI", read_cupti, &sg_settings.cupti,
+                "free, or taken: another tool has subscribed"},
 };
 #define TABLE_ROWS (sizeof(table) / sizeof(table[0]))
 

@@ -43,6 +43,7 @@ struct sg_settings {
 	const char *fail;       /* SIMGPU_FAIL: symbol:N[:error], list */
 	const char *unmap_sync; /* SIMGPU_UNMAP_SYNC: model, none, device */
 	bool verbose;           /* SIMGPU_VERBOSE: name unknown kernels */
+	const char *cupti;      /* SIMGPU_CUPTI: free, taken; for libcupti */
 };
 extern struct sg_settings sg_settings;
 
