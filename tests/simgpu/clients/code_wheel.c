@@ -43,6 +43,10 @@ static void check_kernel(CUkernel kernel, const char *library)
 		ck_assert_uint_eq(end, 472);
 	if (strstr(name, "flash_bwd_dq_dk_dv"))
 		ck_assert_uint_eq(end, 648);
+	if (strstr(name, "fmha_cutlassF_"))
+		ck_assert(end == 280 || end == 272);
+	if (strstr(name, "fmha_cutlassB_"))
+		ck_assert(end == 480 || end == 464);
 }
 
 static void check_container(const uint8_t *data, const char *path)

@@ -76,15 +76,15 @@ static struct attention flash_sizes(
 	};
 }
 
-/* kernel_forward.h: dimensions from 96, mask 116; kernel_backward.h:
- * dimensions from 144, mask 168. The grid holds heads and batches. */
-static struct attention efficient_sizes(
+/* Dimensions stand from 96 in kernel_forward.h and from 144 in
+ * kernel_backward.h. The grid holds heads and batches. */
+static struct attention efficient_sizes(const struct sg_kernel_row *row,
         const struct sg_launch *launch, bool backward)
 {
 	uint32_t at = backward ? 144 : 96;
 	uint8_t mask;
 
-	sg_param_read(launch, 0, backward ? 168 : 116, &mask, sizeof(mask));
+	sg_param_read(launch, 0, (uint32_t)row->argument, &mask, sizeof(mask));
 	return (struct attention){
 	        .batches = launch->grid[2],
 	        .heads = launch->grid[1],
@@ -152,7 +152,7 @@ uint64_t sg_cost_kernel_ns(const struct sg_kernel_row *row,
 		break;
 	case SG_RULE_EFFICIENT_FORWARD:
 	case SG_RULE_EFFICIENT_BACKWARD:
-		sizes = efficient_sizes(launch, backward);
+		sizes = efficient_sizes(row, launch, backward);
 		break;
 	default:
 		return sg_cost_bytes_ns(model, (double)bytes);

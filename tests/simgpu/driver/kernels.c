@@ -34,8 +34,9 @@
 		        SG_OPERAND_READ | SG_OPERAND_WRITE |                   \
 		                SG_OPERAND_IF_LIVE                             \
 	}
-#define SG_KERNEL(pattern_, rule_, argument_, ...)                             \
+#define SG_KERNEL(pattern_, bytes_, rule_, argument_, ...)                     \
 	{.pattern = pattern_,                                                  \
+	        .first_param_bytes = bytes_,                                   \
 	        .rule = SG_RULE_##rule_,                                       \
 	        .argument = argument_,                                         \
 	        .operands = (const struct sg_operand[]){__VA_ARGS__},          \
@@ -79,6 +80,15 @@ bool sg_glob(const char *pattern, const char *text)
 	return !*pattern;
 }
 
+static bool row_fits(
+        const struct sg_kernel_row *row, const struct sg_function *fn)
+{
+	uint32_t first = fn->n_params ? fn->params[0].size_bytes : 0;
+
+	return (!row->first_param_bytes || row->first_param_bytes == first) &&
+	       sg_glob(row->pattern, fn->demangled);
+}
+
 const struct sg_kernel_row *sg_kernel_find(struct sg_function *fn)
 {
 	if (fn->row_looked_up)
@@ -89,7 +99,7 @@ const struct sg_kernel_row *sg_kernel_find(struct sg_function *fn)
 	if (!fn->demangled) /* a C name */
 		fn->demangled = fn->name;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !fn->row; i++)
-		if (sg_glob(rows[i].pattern, fn->demangled))
+		if (row_fits(&rows[i], fn))
 			fn->row = &rows[i];
 	return fn->row;
 }

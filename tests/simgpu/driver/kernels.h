@@ -37,10 +37,12 @@ struct sg_operand {
 };
 
 struct sg_kernel_row {
-	const char *pattern; /* over the demangled name; * is any text */
+	const char *pattern;        /* over the demangled name; * is any text */
+	uint32_t first_param_bytes; /* 0: any */
 	enum sg_rule rule;
-	/* Attention: which template argument says that it is causal, counted
-	 * after the traits, or -1. BLAS: family * 16 + class. */
+	/* FlashAttention: which template argument says that it is causal,
+	 * counted after the traits. Memory-efficient attention: offset of the
+	 * kind of mask. BLAS: family * 16 + class. */
 	int argument;
 	const struct sg_operand *operands;
 	unsigned n_operands;
