@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Graphs: graph.c keeps nodes and edges, graph_node.c their parameters,
- * graph_exec.c instances and their launches, userobj.c the objects a graph
- * keeps alive. Guarded by the lock.
+ * Graphs: graph.c keeps nodes and edges, graph_node.c makes nodes,
+ * graph_params.c changes them, graph_exec.c keeps instances and launches them,
+ * userobj.c the objects a graph keeps alive. Guarded by the lock.
  *
  * A graph owns its nodes, a node its work and child graph, an instance a clone
  * of the graph it was made from. Destroyed graphs, nodes and instances are
@@ -63,6 +63,12 @@ CUgraphNodeType sg_node_type(const struct sg_node *node);
 /* Makes work from public parameters; checks them. */
 CUresult sg_work_from_params(
         const CUgraphNodeParams *params, struct sg_node_work *ret_work);
+/* The general form of the older ones. */
+CUgraphNodeParams sg_kernel_params(const CUDA_KERNEL_NODE_PARAMS *params);
+CUgraphNodeParams sg_kernel_params_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *params);
+CUgraphNodeParams sg_memcpy_params(const CUDA_MEMCPY3D *params);
+CUgraphNodeParams sg_memset_params(const CUDA_MEMSET_NODE_PARAMS *params);
+CUgraphNodeParams sg_host_params(const CUDA_HOST_NODE_PARAMS *params);
 /* Gives node new parameters of the same type; takes over work. */
 CUresult sg_node_set_work(struct sg_node *node, struct sg_node_work *work);
 
