@@ -81,6 +81,28 @@ START_TEST(peaks_are_counted_with_and_without_rounding)
 }
 END_TEST
 
+static void pool_peak(void)
+{
+	CUdeviceptr a, b;
+
+	client_start();
+	OK(cuMemAllocAsync(&a, 5 * MIB, NULL));
+	OK(cuMemFreeAsync(a, NULL));
+	OK(cuMemAllocAsync(&b, 3 * MIB, NULL)); /* in the same memory */
+	OK(cuMemFreeAsync(b, NULL));
+	OK(cuCtxSynchronize());
+}
+
+START_TEST(pools_count_what_they_hold)
+{
+	json_t *device = report_of(pool_peak);
+
+	ck_assert_int_eq(number(device, "allocated_peak_bytes"), 6 * MIB);
+	ck_assert_int_eq(number(device, "physical_peak_bytes"), (64 + 6) * MIB);
+	json_decref(device);
+}
+END_TEST
+
 static void vmm_calls(void)
 {
 	CUmemGenericAllocationHandle chunk;
@@ -190,6 +212,7 @@ int main(void)
 	TCase *tests = tcase_create("report");
 
 	tcase_add_test(tests, peaks_are_counted_with_and_without_rounding);
+	tcase_add_test(tests, pools_count_what_they_hold);
 	tcase_add_test(tests, calls_and_bytes_are_counted);
 	tcase_add_test(tests, copies_are_counted_by_direction);
 	tcase_add_test(tests, errors_of_the_program_are_counted);

@@ -46,7 +46,8 @@ void sg_chunk_add_handle(struct sg_chunk *chunk);
 struct sg_chunk *sg_chunk_find(
         CUmemGenericAllocationHandle handle, const char *what);
 void sg_chunk_drop_handle(struct sg_chunk *chunk);
-/* Counts driver allocations, in bytes as the program asked for. */
+/* Counts driver allocations, in bytes as the program asked for; of pools what
+ * they hold, used or not. */
 void sg_allocated_add(struct sg_device *dev, uint64_t bytes);
 void sg_allocated_sub(struct sg_device *dev, uint64_t bytes);
 

@@ -153,6 +153,7 @@ static CUresult segment_add(
 		link = &(*link)->next;
 	segment->next = *link;
 	*link = segment;
+	sg_allocated_add(pool->dev, bytes);
 	pool->reserved_bytes += bytes;
 	if (pool->reserved_bytes > pool->reserved_high_bytes)
 		pool->reserved_high_bytes = pool->reserved_bytes;
@@ -215,6 +216,7 @@ void sg_pool_trim(struct sg_pool *pool, uint64_t keep_bytes)
 			continue;
 		}
 		*link = segment->next;
+		sg_allocated_sub(pool->dev, bytes);
 		pool->reserved_bytes -= bytes;
 		sg_mapping_destroy(segment->mapping);
 		sg_va_give(va, bytes);
@@ -316,7 +318,6 @@ static void block_use(struct block *block, uint64_t bytes, uint64_t asked_bytes)
 	        .ctx = sg_ctx_current(),
 	};
 	sg_area_add(&block->area);
-	sg_allocated_add(pool->dev, asked_bytes);
 	pool->used_bytes += bytes;
 	if (pool->used_bytes > pool->used_high_bytes)
 		pool->used_high_bytes = pool->used_bytes;
@@ -357,7 +358,6 @@ static void block_release(struct block *block, struct sg_op *op)
 	struct sg_pool *pool = block->segment->pool;
 
 	sg_area_remove(&block->area);
-	sg_allocated_sub(pool->dev, block->area.range.bytes);
 	pool->used_bytes -= block->bytes;
 	block->live = false;
 	block->segment->live--;
