@@ -82,6 +82,7 @@ static inline int client_run(TCase *tests, const char *name)
 	SRunner *runner;
 	int failed;
 
+	tcase_set_timeout(tests, 60); /* sanitizers are slow */
 	suite_add_tcase(suite, tests);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

@@ -157,7 +157,7 @@ START_TEST(captured_copies_and_memsets_are_replayed)
 	OK(cuMemHostAlloc((void **)&p, MIB, 0));
 	memset(p, 7, MIB);
 	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-	OK(cuMemsetD8Async(d, 1, MIB, stream));
+	OK(cuMemsetD8Async(d, 0, MIB, stream));
 	OK(cuMemcpyDtoHAsync(p, d, MIB / 2, stream));
 	INVALID(cuMemcpyDtoHAsync(p, d, 2 * MIB, stream));
 	OK(cuStreamEndCapture(stream, &graph));

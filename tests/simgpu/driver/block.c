@@ -4,7 +4,7 @@
  * the check that an operation touches only memory it may. simgpu_block takes
  * the lock itself, from any thread; the rest is called under it.
  */
-#include "tests/simgpu/driver/memory.h"
+#include "tests/simgpu/driver/content.h"
 #include "tests/simgpu/driver/simgpu_private.h"
 
 #include <stdio.h>
@@ -13,6 +13,7 @@
 struct block {
 	struct sg_range range;
 	int device;
+	struct sg_map written; /* since its allocation; with tagged content */
 };
 static struct sg_ranges blocks;
 
@@ -24,6 +25,7 @@ static struct block *block_of(struct sg_range *range)
 static void block_remove(struct block *block)
 {
 	sg_ranges_remove(&blocks, &block->range);
+	sg_map_clear(&block->written);
 	free(block);
 }
 
@@ -58,6 +60,21 @@ SG_EXPORT void simgpu_block(int device, uint64_t addr, int64_t size_bytes)
 			block_remove(block);
 	}
 	sg_unlock();
+}
+
+struct sg_map *sg_block_written(
+        uint64_t va, uint64_t *ret_start, uint64_t *ret_end)
+{
+	struct sg_range *range = sg_ranges_at(&blocks, va);
+
+	*ret_start = range ? range->start : va;
+	if (range) {
+		*ret_end = range->start + range->bytes;
+		return &block_of(range)->written;
+	}
+	range = sg_ranges_ceil(&blocks, va);
+	*ret_end = range ? range->start : UINT64_MAX;
+	return NULL;
 }
 
 bool sg_block_at(uint64_t va, uint64_t *ret_va, uint64_t *ret_bytes)

@@ -4,7 +4,7 @@
  * touched) and registered. Owns the tree of host ranges the driver knows,
  * managed ones included. Under sg_lock.
  */
-#include "tests/simgpu/driver/memory.h"
+#include "tests/simgpu/driver/content.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +32,13 @@ struct sg_host *sg_host_next(uint64_t address)
 	return of_range(sg_ranges_ceil(&ranges, address));
 }
 
+static void insert(struct sg_host *host)
+{
+	sg_host_lock();
+	sg_ranges_insert(&ranges, &host->range);
+	sg_host_unlock();
+}
+
 CUresult sg_host_create(
         struct sg_ctx *ctx, uint64_t bytes, struct sg_host **ret_host)
 {
@@ -51,14 +58,17 @@ CUresult sg_host_create(
 	host->map_bytes = map_bytes;
 	host->ctx = ctx;
 	host->id = ++next_id;
-	sg_ranges_insert(&ranges, &host->range);
+	insert(host);
 	*ret_host = host;
 	return CUDA_SUCCESS;
 }
 
 void sg_host_destroy(struct sg_host *host)
 {
+	sg_host_lock();
 	sg_ranges_remove(&ranges, &host->range);
+	sg_host_forget(host);
+	sg_host_unlock();
 	if (!host->registered)
 		munmap((void *)(uintptr_t)host->range.start, host->map_bytes);
 	free(host);
@@ -216,7 +226,7 @@ static CUresult host_register(void *p, uint64_t bytes, unsigned flags)
 	host->registered = true;
 	host->ctx = ctx;
 	host->id = ++next_id;
-	sg_ranges_insert(&ranges, &host->range);
+	insert(host);
 	sg_host_advance(
 	        (uint64_t)((double)bytes / ((uint64_t)1 << 30) *
 	                   (double)ctx->dev->model.host_alloc_ns_per_gib));

@@ -14,6 +14,7 @@
 
 #include "tests/simgpu/driver/rangetree.h"
 #include "tests/simgpu/driver/sg.h"
+#include "tests/simgpu/driver/tags.h"
 
 #define SG_ALLOC_ALIGN ((uint64_t)512) /* of every allocation's address */
 
@@ -142,7 +143,13 @@ struct sg_host {
 	bool sync_memops, read_mostly;
 	CUmemLocation preferred, prefetched;
 	uint64_t accessed_by; /* advised, by bit of the ordinal */
+	/* content_host.c */
+	struct sg_map content;
+	uint64_t *lazy; /* by page: bytes are still to be made; or NULL */
 };
+/* Guards the tree of host ranges and their content, besides sg_lock. */
+void sg_host_lock(void);
+void sg_host_unlock(void);
 struct sg_host *sg_host_at(uint64_t address);
 /* The first known range that starts at or after address, or NULL. */
 struct sg_host *sg_host_next(uint64_t address);

@@ -60,6 +60,13 @@ static int read_cupti(const char *value, void *target)
 	return read_text(value, target);
 }
 
+static int read_content(const char *value, void *target)
+{
+	if (strcmp(value, "none") && strcmp(value, "tags"))
+		return -EINVAL;
+	return read_text(value, target);
+}
+
 static const struct setting {
 	const char *name;
 	int (*read)(const char *value, void *target);
@@ -76,6 +83,7 @@ static const struct setting {
                 "symbol:N[:error], a list separated by commas"},
         {"SIMGPU_UNMAP_SYNC", read_unmap_sync, &sg_settings.unmap_sync,
                 "model, none or device"},
+        {"SIMGPU_CONTENT", read_content, &sg_settings.content, "none or tags"},
         {"SIMGPU_VERBOSE", read_bool, &sg_settings.verbose, "0 or 1"},
         {"SIMGPU_CUPTI", read_cupti, &sg_settings.cupti,
                 "free, or taken: another tool has subscribed"},

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Tagged content where it meets memory: the device's (content.c), the host's
+ * (content_host.c) and the blocks' (block.c). Under sg_lock; host content has a
+ * lock of its own besides, see content_host.c.
+ */
+#ifndef SG_CONTENT_H
+#define SG_CONTENT_H
+
+#include "tests/simgpu/driver/memory.h"
+#include "tests/simgpu/driver/tags.h"
+
+/* Uploads up to this size keep their bytes. */
+#define SG_BYTES_MAX ((uint64_t)1 << 20)
+
+/* SIMGPU_CONTENT=tags. */
+bool sg_content_tagged(void);
+
+/*
+ * What of a framework's block has been written since it was allocated. To
+ * *ret_end goes where this answer ends; NULL: no block, all counts as written.
+ */
+struct sg_map *sg_block_written(
+        uint64_t va, uint64_t *ret_start, uint64_t *ret_end);
+
+/* Reads host memory as content; parts carry host addresses. */
+void sg_host_read(uint64_t va, uint64_t n, struct sg_parts *parts);
+/* Writes content into host memory: at once, or, where it is large and the
+ * memory our own, when somebody touches it. */
+void sg_host_write(uint64_t va, uint64_t n, const struct sg_parts *parts);
+/* Before the driver itself touches host memory, and after it has changed it. */
+void sg_host_ready(uint64_t va, uint64_t n);
+void sg_host_changed(uint64_t va, uint64_t n);
+/* Host memory ceases to be known. */
+void sg_host_forget(struct sg_host *host);
+
+#endif
