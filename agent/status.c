@@ -127,7 +127,7 @@ static json_t *device_json(int device, const struct ts_pager_stats *stats)
 static json_t *status_json(const struct tape_figures *tape)
 {
 	static const char *const modes[] = {"off", "observe", "cap", "plan"};
-	json_t *json = ts_json_head("tapeswap.status");
+	json_t *json = ts_json_head("status");
 	json_t *devices = json_array();
 	struct ts_pager_stats stats;
 	uint64_t limit = 0, out = 0, in = 0;

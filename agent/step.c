@@ -165,10 +165,12 @@ uint64_t ts_step_last(
 	const struct ts_step_candidate *best = &step->best;
 	uint64_t begin, whole;
 
-	/* What broke off long ago was part of a step, not the step. */
-	if (!best->period || step->count - best->last > 4 * best->period)
+	if (!best->period)
 		return 0;
 	begin = best->start - best->period;
+	/* Layers of the only step so far are not what most ops belong to. */
+	if (2 * (best->last - begin) < step->count)
+		return 0;
 	whole = (best->last - begin) / best->period;
 	*ret_length = best->period;
 	*ret_first = begin + (whole - 1) * best->period;

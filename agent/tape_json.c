@@ -177,7 +177,7 @@ json_t *ts_tape_json(void)
 	struct writer writer = {.tape = tape,
 	        .blocks = json_array(),
 	        .functions = json_array()};
-	json_t *json = ts_json_head("tapeswap.tape"), *ops = json_array();
+	json_t *json = ts_json_head("tape"), *ops = json_array();
 	uint64_t first, length, steps;
 
 	ts_map_init(&writer.places);

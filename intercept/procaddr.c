@@ -63,14 +63,13 @@ CUresult ts_hook_cuGetProcAddress(
 	return rc;
 }
 
-CUresult ts_hook_cuGetProcAddress_v2(const char *symbol, void **pfn,
-        int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+/* Both ABIs of 12.0: @per_thread is what the second one means by itself. */
+static CUresult ask_v2(PFN_cuGetProcAddress_v12000 real, bool per_thread,
+        const char *symbol, void **pfn, int version, cuuint64_t flags,
+        CUdriverProcAddressQueryResult *status)
 {
-	CUresult rc;
+	CUresult rc = real(symbol, pfn, version, flags, status);
 
-	ts_start();
-	rc = ts_driver.fn_cuGetProcAddress_v2(
-	        symbol, pfn, version, flags, status);
 	if (rc != CUDA_SUCCESS || !symbol || !pfn || !*pfn)
 		return rc;
 	if (is_hidden(symbol)) {
@@ -79,6 +78,24 @@ CUresult ts_hook_cuGetProcAddress_v2(const char *symbol, void **pfn,
 			*status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 		return CUDA_ERROR_NOT_FOUND;
 	}
+	if (per_thread && !(flags & CU_GET_PROC_ADDRESS_LEGACY_STREAM))
+		flags |= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 	*pfn = wrapper_of(symbol, *pfn, version, flags);
 	return rc;
+}
+
+CUresult ts_hook_cuGetProcAddress_v2(const char *symbol, void **pfn,
+        int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+	ts_start();
+	return ask_v2(ts_driver.fn_cuGetProcAddress_v2, false, symbol, pfn,
+	        version, flags, status);
+}
+
+CUresult ts_hook_cuGetProcAddress_v2_ptsz(const char *symbol, void **pfn,
+        int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+	ts_start();
+	return ask_v2(ts_driver.fn_cuGetProcAddress_v2_ptsz, true, symbol, pfn,
+	        version, flags, status);
 }

@@ -141,6 +141,8 @@ void ts_pager_destroy(struct ts_pager *pager, bool driver_alive)
 {
 	if (!pager)
 		return;
+	if (driver_alive)
+		pager->ops->ctx_synchronize();
 	while (pager->segments.root) {
 		struct ts_segment *segment = ts_container_of(
 		        pager->segments.root, struct ts_segment, node);

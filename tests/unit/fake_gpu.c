@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "tests/unit/fake_gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define HANDLES_MAX 4096
+#define FLIGHTS_MAX 4096
+
+struct flight {
+	uintptr_t stream;
+	uint64_t address, bytes;
+};
+
+struct fake_gpu fake_gpu;
+
+static int memory = -1;
+static bool handle_used[HANDLES_MAX];
+static struct flight flights[FLIGHTS_MAX];
+static size_t flight_count;
+
+void fake_gpu_reset(uint64_t total_bytes, uint64_t context_bytes)
+{
+	if (memory >= 0)
+		close(memory);
+	memory = memfd_create("fake-gpu", MFD_CLOEXEC);
+	if (memory < 0 || ftruncate(memory, HANDLES_MAX * FAKE_GRANULE))
+		abort();
+	memset(handle_used, 0, sizeof(handle_used));
+	flight_count = 0;
+	fake_gpu = (struct fake_gpu){.total_bytes = total_bytes,
+	        .context_bytes = context_bytes,
+	        .used_bytes = context_bytes,
+	        .peak_bytes = context_bytes,
+	        .fail_with = CUDA_ERROR_UNKNOWN};
+}
+
+static bool fails(void)
+{
+	return ++fake_gpu.calls == fake_gpu.fail_at;
+}
+
+void fake_gpu_launch(uintptr_t stream, uint64_t address, uint64_t bytes)
+{
+	if (flight_count == FLIGHTS_MAX)
+		abort();
+	flights[flight_count++] = (struct flight){stream, address, bytes};
+}
+
+static void check_landed(uint64_t address, uint64_t bytes)
+{
+	for (size_t i = 0; i < flight_count; i++)
+		if (address < flights[i].address + flights[i].bytes &&
+		        flights[i].address < address + bytes)
+			fake_gpu.violations++;
+}
+
+static CUresult mem_get_info(size_t *free_bytes, size_t *total_bytes)
+{
+	if (fails())
+		return fake_gpu.fail_with;
+	*total_bytes = fake_gpu.total_bytes;
+	*free_bytes = fake_gpu.total_bytes - fake_gpu.used_bytes;
+	return CUDA_SUCCESS;
+}
+
+static CUresult get_granularity(size_t *granularity,
+        const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags flags)
+{
+	*granularity = FAKE_GRANULE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult address_reserve(CUdeviceptr *address, size_t bytes,
+        size_t alignment, CUdeviceptr hint, unsigned long long flags)
+{
+	void *at;
+
+	if (fails())
+		return fake_gpu.fail_with;
+	at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	fake_gpu.reservations++;
+	*address = (CUdeviceptr)(uintptr_t)at;
+	return CUDA_SUCCESS;
+}
+
+static CUresult address_free(CUdeviceptr address, size_t bytes)
+{
+	munmap((void *)(uintptr_t)address, bytes);
+	fake_gpu.reservations--;
+	return CUDA_SUCCESS;
+}
+
+static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes,
+        const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	if (fails())
+		return fake_gpu.fail_with;
+	if (fake_gpu.used_bytes + bytes > fake_gpu.total_bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < HANDLES_MAX; i++) {
+		if (handle_used[i])
+			continue;
+		handle_used[i] = true;
+		*handle = i + 1;
+		fake_gpu.handles++;
+		fake_gpu.used_bytes += bytes;
+		if (fake_gpu.used_bytes > fake_gpu.peak_bytes)
+			fake_gpu.peak_bytes = fake_gpu.used_bytes;
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult release(CUmemGenericAllocationHandle handle)
+{
+	if (!handle_used[handle - 1])
+		fake_gpu.violations++;
+	handle_used[handle - 1] = false;
+	fake_gpu.handles--;
+	fake_gpu.used_bytes -= FAKE_GRANULE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult map(CUdeviceptr address, size_t bytes, size_t offset,
+        CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+	if (fails())
+		return fake_gpu.fail_with;
+	if (!handle_used[handle - 1] || bytes != FAKE_GRANULE || offset)
+		fake_gpu.violations++;
+	fake_gpu.maps++;
+	/* No access yet, as documented. */
+	if (mmap((void *)(uintptr_t)address, bytes, PROT_NONE,
+	            MAP_SHARED | MAP_FIXED, memory,
+	            (off_t)((handle - 1) * FAKE_GRANULE)) == MAP_FAILED)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult unmap(CUdeviceptr address, size_t bytes)
+{
+	if (fails())
+		return fake_gpu.fail_with;
+	check_landed(address, bytes);
+	if (mmap((void *)(uintptr_t)address, bytes, PROT_NONE,
+	            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+	            0) == MAP_FAILED)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_access(CUdeviceptr address, size_t bytes,
+        const CUmemAccessDesc *access, size_t count)
+{
+	if (fails())
+		return fake_gpu.fail_with;
+	mprotect((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE);
+	return CUDA_SUCCESS;
+}
+
+static CUresult host_alloc(void **memory_out, size_t bytes, unsigned int flags)
+{
+	if (fails())
+		return fake_gpu.fail_with;
+	*memory_out = malloc(bytes);
+	fake_gpu.pinned_host_bytes += bytes;
+	return *memory_out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult host_free(void *at)
+{
+	free(at);
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_out(
+        void *host, CUdeviceptr address, size_t bytes, CUstream stream)
+{
+	if (fails())
+		return fake_gpu.fail_with;
+	check_landed(address, bytes);
+	fake_gpu.copies++;
+	memcpy(host, (void *)(uintptr_t)address, bytes);
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_in(
+        CUdeviceptr address, const void *host, size_t bytes, CUstream stream)
+{
+	if (fails())
+		return fake_gpu.fail_with;
+	fake_gpu.copies++;
+	memcpy((void *)(uintptr_t)address, host, bytes);
+	return CUDA_SUCCESS;
+}
+
+static CUresult stream_create(CUstream *stream, unsigned int flags)
+{
+	if (fails())
+		return fake_gpu.fail_with;
+	if (flags != CU_STREAM_NON_BLOCKING)
+		fake_gpu.violations++;
+	*stream = (CUstream)(uintptr_t)0x1000;
+	return CUDA_SUCCESS;
+}
+
+static CUresult stream_destroy(CUstream stream)
+{
+	return CUDA_SUCCESS;
+}
+
+static void land(uintptr_t stream)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < flight_count; i++)
+		if (stream && flights[i].stream != stream)
+			flights[kept++] = flights[i];
+	flight_count = kept;
+}
+
+static CUresult stream_synchronize(CUstream stream)
+{
+	if (fails())
+		return fake_gpu.fail_with;
+	fake_gpu.waits++;
+	land((uintptr_t)stream);
+	return CUDA_SUCCESS;
+}
+
+static CUresult ctx_synchronize(void)
+{
+	if (fails())
+		return fake_gpu.fail_with;
+	fake_gpu.waits++;
+	land(0);
+	return CUDA_SUCCESS;
+}
+
+static CUresult ctx_get_current(CUcontext *context)
+{
+	*context = (CUcontext)(uintptr_t)1;
+	return CUDA_SUCCESS;
+}
+
+static CUresult exchange_capture_mode(CUstreamCaptureMode *mode)
+{
+	static CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+	CUstreamCaptureMode before = current;
+
+	current = *mode;
+	*mode = before;
+	return CUDA_SUCCESS;
+}
+
+const struct ts_gpu_ops fake_gpu_ops = {
+        .mem_get_info = mem_get_info,
+        .get_granularity = get_granularity,
+        .address_reserve = address_reserve,
+        .address_free = address_free,
+        .create = create,
+        .release = release,
+        .map = map,
+        .unmap = unmap,
+        .set_access = set_access,
+        .host_alloc = host_alloc,
+        .host_free = host_free,
+        .copy_out = copy_out,
+        .copy_in = copy_in,
+        .stream_create = stream_create,
+        .stream_destroy = stream_destroy,
+        .stream_synchronize = stream_synchronize,
+        .ctx_synchronize = ctx_synchronize,
+        .ctx_get_current = ctx_get_current,
+        .exchange_capture_mode = exchange_capture_mode,
+};

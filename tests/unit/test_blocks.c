@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/blocks.h"
+#include "tests/unit/suite.h"
+
+#define MIB (1ull << 20)
+
+static struct ts_blocks blocks;
+static struct ts_stretch died[16];
+static int died_count;
+
+static void note_death(const struct ts_stretch *stretch, void *data)
+{
+	ck_assert_int_lt(died_count, 16);
+	died[died_count++] = *stretch;
+}
+
+static void start(bool managed)
+{
+	died_count = 0;
+	ts_blocks_init(&blocks);
+	ck_assert_int_eq(ts_blocks_add_allocation(
+	                         &blocks, 16 * MIB, 8 * MIB, 0, NULL, managed),
+	        0);
+}
+
+static uint64_t block_at(uint64_t address)
+{
+	struct ts_block *block;
+	uint64_t found;
+
+	ts_mutex_lock(&blocks.lock);
+	block = ts_blocks_find_locked(&blocks, address);
+	found = block ? block->address : 0;
+	ts_mutex_unlock(&blocks.lock);
+	return found;
+}
+
+START_TEST(allocation_is_a_block_until_one_is_reported_inside)
+{
+	struct ts_stretch dead, live;
+
+	start(true);
+	ck_assert_uint_eq(block_at(16 * MIB), 16 * MIB);
+	ck_assert_uint_eq(block_at(24 * MIB - 1), 16 * MIB);
+	ck_assert_uint_eq(block_at(24 * MIB), 0);
+	ck_assert_uint_eq(block_at(16 * MIB - 1), 0);
+	ts_blocks_report(&blocks, 18 * MIB, 512, 0, &dead, &live);
+	ck_assert_uint_eq(dead.address, 16 * MIB);
+	ck_assert_uint_eq(dead.bytes, 8 * MIB);
+	ck_assert_uint_eq(live.address, 18 * MIB);
+	ck_assert_uint_eq(live.bytes, 512);
+	ck_assert_uint_eq(block_at(16 * MIB), 0);
+	ck_assert_uint_eq(block_at(18 * MIB + 511), 18 * MIB);
+	ck_assert_uint_eq(block_at(18 * MIB + 512), 0);
+	/* The second one changes nothing but itself. */
+	ts_blocks_report(&blocks, 20 * MIB, MIB, 0, &dead, &live);
+	ck_assert_int_eq(dead.device, -1);
+	ck_assert_uint_eq(blocks.live_bytes, 512 + MIB);
+	ts_blocks_report(&blocks, 18 * MIB, -512, 0, &dead, &live);
+	ck_assert_uint_eq(dead.address, 18 * MIB);
+	ck_assert_int_eq(live.device, -1);
+	ck_assert_uint_eq(block_at(18 * MIB), 0);
+	ck_assert_uint_eq(blocks.peak_bytes, 8 * MIB);
+	ts_blocks_finish(&blocks);
+}
+END_TEST
+
+START_TEST(block_outside_any_allocation_is_known_but_not_managed)
+{
+	struct ts_stretch dead, live;
+
+	start(true);
+	ts_blocks_report(&blocks, 64 * MIB, MIB, 0, &dead, &live);
+	ck_assert_int_eq(live.device, -1);
+	ck_assert_uint_eq(block_at(64 * MIB + 1), 64 * MIB);
+	ts_blocks_finish(&blocks);
+}
+END_TEST
+
+START_TEST(freed_allocation_takes_its_blocks_along)
+{
+	struct ts_allocation allocation;
+	struct ts_stretch dead, live;
+
+	start(true);
+	ts_blocks_report(&blocks, 17 * MIB, MIB, 0, &dead, &live);
+	ts_blocks_report(&blocks, 20 * MIB, MIB, 0, &dead, &live);
+	ts_blocks_report(&blocks, 24 * MIB, MIB, 0, &dead, &live);
+	ck_assert(!ts_blocks_remove_allocation(
+	        &blocks, 17 * MIB, &allocation, note_death, NULL));
+	ck_assert(ts_blocks_remove_allocation(
+	        &blocks, 16 * MIB, &allocation, note_death, NULL));
+	ck_assert_int_eq(died_count, 2);
+	ck_assert_uint_eq(died[0].address, 17 * MIB);
+	ck_assert_uint_eq(died[1].address, 20 * MIB);
+	ck_assert_uint_eq(block_at(17 * MIB), 0);
+	ck_assert_uint_eq(block_at(24 * MIB), 24 * MIB);
+	ck_assert_uint_eq(blocks.live_bytes, MIB);
+	ts_blocks_finish(&blocks);
+}
+END_TEST
+
+START_TEST(whole_allocation_dies_as_one)
+{
+	struct ts_allocation allocation;
+
+	start(true);
+	ck_assert(ts_blocks_remove_allocation(
+	        &blocks, 16 * MIB, &allocation, note_death, NULL));
+	ck_assert_int_eq(died_count, 1);
+	ck_assert_uint_eq(died[0].bytes, 8 * MIB);
+	ck_assert_uint_eq(allocation.whole.bytes, 8 * MIB);
+	ck_assert_uint_eq(blocks.live_bytes, 0);
+	ts_blocks_finish(&blocks);
+}
+END_TEST
+
+START_TEST(memory_the_pager_does_not_place_tells_it_nothing)
+{
+	struct ts_stretch dead, live;
+	struct ts_allocation allocation;
+
+	start(false);
+	ts_blocks_report(&blocks, 17 * MIB, MIB, 0, &dead, &live);
+	ck_assert_int_eq(dead.device, -1);
+	ck_assert_int_eq(live.device, -1);
+	ck_assert(ts_blocks_remove_allocation(
+	        &blocks, 16 * MIB, &allocation, note_death, NULL));
+	ck_assert_int_eq(died_count, 0);
+	ts_blocks_finish(&blocks);
+}
+END_TEST
+
+START_TEST(live_blocks_come_in_order_of_address)
+{
+	static const uint64_t wanted[] = {17 * MIB, 20 * MIB, 40 * MIB};
+	struct ts_stretch dead, live;
+	struct ts_block *block;
+	size_t count = 0;
+
+	start(true);
+	ts_blocks_report(&blocks, 20 * MIB, MIB, 0, &dead, &live);
+	ts_blocks_report(&blocks, 17 * MIB, MIB, 0, &dead, &live);
+	ck_assert_int_eq(
+	        ts_blocks_add_allocation(&blocks, 40 * MIB, MIB, 0, NULL, true),
+	        0);
+	ts_mutex_lock(&blocks.lock);
+	block = ts_blocks_next_locked(&blocks, 0);
+	while (block) {
+		ck_assert_uint_lt(count, 3);
+		ck_assert_uint_eq(block->address, wanted[count++]);
+		block = ts_blocks_next_locked(&blocks, block->address);
+	}
+	ts_mutex_unlock(&blocks.lock);
+	ck_assert_uint_eq(count, 3);
+	ts_blocks_finish(&blocks);
+}
+END_TEST
+
+static void add_tests(TCase *tests)
+{
+	tcase_add_test(
+	        tests, allocation_is_a_block_until_one_is_reported_inside);
+	tcase_add_test(
+	        tests, block_outside_any_allocation_is_known_but_not_managed);
+	tcase_add_test(tests, freed_allocation_takes_its_blocks_along);
+	tcase_add_test(tests, whole_allocation_dies_as_one);
+	tcase_add_test(tests, memory_the_pager_does_not_place_tells_it_nothing);
+	tcase_add_test(tests, live_blocks_come_in_order_of_address);
+}
+
+int main(void)
+{
+	return run_suite("blocks", add_tests);
+}

@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The pager on a fake device with real content. */
+#include <errno.h>
+#include <string.h>
+
+#include "runtime/pager_internal.h"
+#include "tests/unit/fake_gpu.h"
+#include "tests/unit/suite.h"
+
+#define PAGE     FAKE_GRANULE
+#define CONTEXT  (4 * PAGE)
+#define STREAM_A ((ts_stream_key)0x10)
+#define STREAM_B ((ts_stream_key)0x20)
+
+static struct ts_pager *pager;
+
+static void setup_with(uint64_t limit_pages, uint64_t host_pages)
+{
+	struct ts_pager_options options = {
+	        .limit_bytes = CONTEXT + limit_pages * PAGE,
+	        .host_limit_bytes = host_pages * PAGE,
+	        .page_bytes = PAGE,
+	};
+
+	fake_gpu_reset(512 * PAGE, CONTEXT);
+	ck_assert_int_eq(ts_pager_create(&fake_gpu_ops, &options, &pager), 0);
+}
+
+static void teardown(void)
+{
+	ts_pager_destroy(pager, true);
+	ck_assert_uint_eq(fake_gpu.violations, 0);
+	ck_assert_uint_eq(fake_gpu.handles, 0);
+	ck_assert_uint_eq(fake_gpu.reservations, 0);
+}
+
+static uint64_t alloc(uint64_t bytes)
+{
+	struct ts_shortage shortage;
+	uint64_t address = 0;
+
+	ck_assert_int_eq(
+	        ts_pager_alloc(pager, bytes, 0, &address, &shortage), 0);
+	return address;
+}
+
+static struct ts_range range(uint64_t address, uint64_t bytes)
+{
+	return (struct ts_range){.address = address,
+	        .bytes = bytes,
+	        .access = TS_ACCESS_READWRITE};
+}
+
+static int begin(struct ts_range *ranges, size_t count)
+{
+	struct ts_shortage shortage;
+	uint64_t in = 0, out = 0;
+
+	return ts_pager_begin(pager, ranges, count, 0, &in, &out, &shortage);
+}
+
+/* An op that writes @value to every byte of the range. */
+static int write_op(
+        uint64_t address, uint64_t bytes, int value, ts_stream_key stream)
+{
+	struct ts_range one = range(address, bytes);
+	int rc = begin(&one, 1);
+
+	if (rc)
+		return rc;
+	memset((void *)(uintptr_t)address, value, bytes);
+	fake_gpu_launch(stream, address, bytes);
+	ts_pager_end(pager, &one, 1, stream, true);
+	return 0;
+}
+
+static void expect_bytes(uint64_t address, uint64_t bytes, int value)
+{
+	struct ts_range one = range(address, bytes);
+	const unsigned char *at = (const unsigned char *)(uintptr_t)address;
+
+	one.access = TS_ACCESS_READ;
+	ck_assert_int_eq(begin(&one, 1), 0);
+	for (uint64_t i = 0; i < bytes; i++)
+		if (at[i] != value)
+			ck_abort_msg("byte %llu: %d, not %d",
+			        (unsigned long long)i, at[i], value);
+	ts_pager_end(pager, &one, 1, STREAM_A, true);
+}
+
+static struct ts_pager_stats stats(void)
+{
+	struct ts_pager_stats now;
+
+	ts_pager_stats(pager, &now);
+	return now;
+}
+
+START_TEST(nothing_moves_while_everything_fits)
+{
+	uint64_t a, b;
+
+	setup_with(8, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), 0);
+	expect_bytes(a, 4 * PAGE, 1);
+	ck_assert_uint_eq(fake_gpu.copies, 0);
+	ck_assert_uint_eq(fake_gpu.waits, 0);
+	ck_assert_uint_eq(fake_gpu.used_bytes, CONTEXT + 8 * PAGE);
+	teardown();
+}
+END_TEST
+
+START_TEST(least_recently_used_block_goes_and_comes_back_whole)
+{
+	uint64_t a, b, c;
+
+	setup_with(8, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	c = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_B), 0);
+	ck_assert_int_eq(write_op(c, 4 * PAGE, 3, STREAM_A), 0);
+	ck_assert_uint_eq(stats().out_bytes, 4 * PAGE);
+	ck_assert_uint_eq(stats().evicted_pages, 4);
+	expect_bytes(b, 4 * PAGE, 2);
+	ck_assert_uint_eq(stats().in_bytes, 0);
+	expect_bytes(a, 4 * PAGE, 1);
+	ck_assert_uint_eq(stats().in_bytes, 4 * PAGE);
+	expect_bytes(c, 4 * PAGE, 3);
+	ck_assert_uint_le(fake_gpu.peak_bytes, CONTEXT + 8 * PAGE);
+	teardown();
+}
+END_TEST
+
+START_TEST(neighbouring_pages_share_a_copy)
+{
+	uint64_t a, b;
+
+	setup_with(4, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), 0);
+	ck_assert_uint_eq(stats().copies_out, 1);
+	teardown();
+}
+END_TEST
+
+START_TEST(free_pages_are_taken_first_and_without_a_copy)
+{
+	uint64_t a, b, c;
+
+	setup_with(8, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	c = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), 0);
+	/* Used last, but free. */
+	ts_pager_dead(pager, b, 4 * PAGE);
+	ck_assert_int_eq(write_op(c, 4 * PAGE, 3, STREAM_A), 0);
+	ck_assert_uint_eq(fake_gpu.copies, 0);
+	ck_assert_uint_eq(stats().reclaimed_pages, 4);
+	expect_bytes(a, 4 * PAGE, 1);
+	teardown();
+}
+END_TEST
+
+START_TEST(page_never_written_is_dropped_without_a_copy)
+{
+	uint64_t a, b;
+
+	setup_with(4, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), 0);
+	ck_assert_uint_eq(fake_gpu.copies, 0);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	expect_bytes(b, 4 * PAGE, 2);
+	teardown();
+}
+END_TEST
+
+START_TEST(page_only_read_since_it_came_in_keeps_its_host_copy)
+{
+	uint64_t a, b;
+
+	setup_with(4, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), 0);
+	expect_bytes(a, 4 * PAGE, 1);
+	ck_assert_uint_eq(stats().out_bytes, 8 * PAGE);
+	expect_bytes(b, 4 * PAGE, 2);
+	expect_bytes(a, 4 * PAGE, 1);
+	expect_bytes(b, 4 * PAGE, 2);
+	ck_assert_uint_eq(stats().out_bytes, 8 * PAGE);
+	/* A write makes the copy stale. */
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 5, STREAM_A), 0);
+	expect_bytes(a, 4 * PAGE, 1);
+	expect_bytes(b, 4 * PAGE, 5);
+	teardown();
+}
+END_TEST
+
+START_TEST(op_larger_than_the_limit_is_refused_and_told)
+{
+	struct ts_shortage shortage;
+	struct ts_range both[2];
+	uint64_t in = 0, out = 0, a, b;
+
+	setup_with(6, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	both[0] = range(a, 4 * PAGE);
+	both[1] = range(b, 4 * PAGE);
+	ck_assert_int_eq(
+	        ts_pager_begin(pager, both, 2, 0, &in, &out, &shortage),
+	        -ENOMEM);
+	ck_assert_int_eq(shortage.short_of, TS_SHORT_OF_DEVICE);
+	ck_assert_uint_eq(shortage.need_bytes, 8 * PAGE);
+	ck_assert_uint_eq(shortage.least_limit_bytes, CONTEXT + 8 * PAGE);
+	ck_assert_uint_eq(pager->busy_count, 0);
+	expect_bytes(a, 4 * PAGE, 1);
+	teardown();
+}
+END_TEST
+
+START_TEST(named_least_limit_does)
+{
+	struct ts_range both[2];
+	uint64_t a, b;
+
+	setup_with(8, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	both[0] = range(a, 4 * PAGE);
+	both[1] = range(b, 4 * PAGE);
+	ck_assert_int_eq(begin(both, 2), 0);
+	ts_pager_end(pager, both, 2, STREAM_A, true);
+	teardown();
+}
+END_TEST
+
+START_TEST(allocation_that_can_never_fit_is_refused)
+{
+	struct ts_shortage shortage;
+	uint64_t address;
+
+	setup_with(8, 64);
+	ck_assert_int_eq(
+	        ts_pager_alloc(pager, 9 * PAGE, 0, &address, &shortage),
+	        -ENOMEM);
+	ck_assert_uint_eq(shortage.least_limit_bytes, CONTEXT + 9 * PAGE);
+	/* All of it may be used by one op, but more can be allocated. */
+	alloc(8 * PAGE);
+	alloc(8 * PAGE);
+	teardown();
+}
+END_TEST
+
+START_TEST(small_allocations_share_a_page)
+{
+	uint64_t a, b;
+
+	setup_with(8, 64);
+	a = alloc(100);
+	b = alloc(5000);
+	ck_assert_uint_eq(a / PAGE, b / PAGE);
+	ck_assert_uint_eq(fake_gpu.handles, 1);
+	ck_assert_int_eq(write_op(a, 100, 1, STREAM_A), 0);
+	ck_assert_int_eq(write_op(b, 5000, 2, STREAM_A), 0);
+	expect_bytes(a, 100, 1);
+	ts_pager_dead(pager, a, 100);
+	ck_assert_int_eq(ts_pager_free(pager, a, 100), CUDA_SUCCESS);
+	ck_assert_uint_eq(alloc(200), a);
+	expect_bytes(b, 5000, 2);
+	teardown();
+}
+END_TEST
+
+START_TEST(freed_allocation_goes_back_to_the_driver)
+{
+	uint64_t a;
+
+	setup_with(8, 64);
+	a = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	ts_pager_dead(pager, a, 4 * PAGE);
+	ck_assert_int_eq(ts_pager_free(pager, a, 4 * PAGE), CUDA_SUCCESS);
+	ck_assert_uint_eq(fake_gpu.used_bytes, CONTEXT);
+	ck_assert(!ts_pager_owns(pager, a));
+	teardown();
+}
+END_TEST
+
+START_TEST(full_host_pool_is_told)
+{
+	struct ts_shortage shortage;
+	struct ts_range one;
+	uint64_t in = 0, out = 0, a, b;
+
+	setup_with(4, 2);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	one = range(b, 4 * PAGE);
+	ck_assert_int_eq(
+	        ts_pager_begin(pager, &one, 1, 0, &in, &out, &shortage),
+	        -ENOSPC);
+	ck_assert_int_eq(shortage.short_of, TS_SHORT_OF_HOST);
+	ck_assert_uint_eq(shortage.host_limit_bytes, 2 * PAGE);
+	expect_bytes(a, 4 * PAGE, 1);
+	teardown();
+}
+END_TEST
+
+START_TEST(pinned_page_is_no_victim)
+{
+	struct ts_range one;
+	uint64_t a, b, c;
+
+	setup_with(8, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	c = alloc(4 * PAGE);
+	one = range(a, 4 * PAGE);
+	ck_assert_int_eq(begin(&one, 1), 0);
+	ts_pager_pin(pager, &one, TS_PIN_ESCAPED);
+	ts_pager_end(pager, &one, 1, 0, false);
+	ck_assert_uint_eq(stats().pinned_bytes, 4 * PAGE);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), 0);
+	ck_assert_int_eq(write_op(c, 4 * PAGE, 3, STREAM_A), 0);
+	/* Resident: touched without an op. */
+	memset((void *)(uintptr_t)a, 9, 4 * PAGE);
+	/* Until its block is free. */
+	ts_pager_dead(pager, a, 4 * PAGE);
+	ck_assert_uint_eq(stats().pinned_bytes, 0);
+	teardown();
+}
+END_TEST
+
+START_TEST(nothing_is_moved_out_while_capturing)
+{
+	struct ts_shortage shortage;
+	struct ts_range one;
+	uint64_t in = 0, out = 0, a, b;
+
+	setup_with(4, 64);
+	fake_gpu.fail_with = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	one = range(b, 4 * PAGE);
+	ck_assert_int_eq(ts_pager_begin(pager, &one, 1, TS_BEGIN_CAPTURING, &in,
+	                         &out, &shortage),
+	        -EBUSY);
+	ck_assert_int_eq(shortage.short_of, TS_SHORT_CAPTURING);
+	/* What is captured stays for good, even when its block is freed. */
+	one = range(a, 4 * PAGE);
+	ck_assert_int_eq(ts_pager_begin(pager, &one, 1, TS_BEGIN_CAPTURING, &in,
+	                         &out, &shortage),
+	        0);
+	ts_pager_end(pager, &one, 1, STREAM_A, true);
+	ts_pager_dead(pager, a, 4 * PAGE);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), -ENOMEM);
+	teardown();
+}
+END_TEST
+
+START_TEST(room_is_made_for_others)
+{
+	struct ts_shortage shortage;
+	uint64_t a;
+
+	setup_with(8, 64);
+	a = alloc(8 * PAGE);
+	ck_assert_int_eq(write_op(a, 8 * PAGE, 1, STREAM_A), 0);
+	ck_assert_int_eq(ts_pager_make_room(pager, 3 * PAGE, 0, &shortage), 0);
+	ck_assert_uint_le(fake_gpu.used_bytes, CONTEXT + 5 * PAGE);
+	fake_gpu.used_bytes += 3 * PAGE;
+	/* Now an op with all of it cannot run. */
+	ck_assert_int_eq(write_op(a, 8 * PAGE, 2, STREAM_A), -ENOMEM);
+	expect_bytes(a, 5 * PAGE, 1);
+	fake_gpu.used_bytes -= 3 * PAGE;
+	ts_pager_room_changed(pager);
+	expect_bytes(a, 8 * PAGE, 1);
+	ck_assert_int_eq(
+	        ts_pager_make_room(pager, 9 * PAGE, 0, &shortage), -ENOMEM);
+	teardown();
+}
+END_TEST
+
+START_TEST(memory_info_tells_the_limit)
+{
+	uint64_t left, total;
+
+	setup_with(8, 64);
+	alloc(3 * PAGE);
+	ck_assert_int_eq(ts_pager_mem_info(pager, &left, &total), 0);
+	ck_assert_uint_eq(total, CONTEXT + 8 * PAGE);
+	ck_assert_uint_eq(left, 5 * PAGE);
+	teardown();
+}
+END_TEST
+
+START_TEST(per_thread_and_destroyed_streams_are_waited_for)
+{
+	uint64_t a, b;
+
+	setup_with(4, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, TS_STREAM_PER_THREAD), 0);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_B), 0);
+	ts_pager_stream_destroyed(pager, STREAM_B);
+	expect_bytes(a, 4 * PAGE, 1);
+	teardown();
+}
+END_TEST
+
+START_TEST(what_the_program_waited_for_is_not_waited_for_again)
+{
+	uint64_t a, b, number;
+	unsigned int waits;
+
+	setup_with(4, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	number = ts_pager_last_op(pager);
+	fake_gpu_ops.stream_synchronize((CUstream)(uintptr_t)STREAM_A);
+	ts_pager_synchronized(pager, STREAM_A, number);
+	waits = fake_gpu.waits;
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), 0);
+	/* For its copy alone. */
+	ck_assert_uint_eq(fake_gpu.waits, waits + 1);
+	teardown();
+}
+END_TEST
+
+#define BLOCKS 24
+
+struct model {
+	uint64_t segment[4];
+	struct {
+		uint64_t address, bytes;
+		int value; /* 0: not alive */
+		bool written;
+	} blocks[BLOCKS];
+};
+
+static uint64_t random_state;
+
+static uint32_t random_below(uint32_t bound)
+{
+	random_state =
+	        random_state * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(random_state >> 33) % bound;
+}
+
+static void check_chunks(void)
+{
+	size_t resident = 0;
+	struct ts_list *lists[] = {&pager->used, &pager->spare};
+
+	for (int i = 0; i < 2; i++)
+		for (struct ts_list *at = lists[i]->next; at != lists[i];
+		        at = at->next)
+			resident++;
+	ck_assert_uint_eq(
+	        pager->chunks.created, resident + pager->chunks.idle_count);
+	ck_assert_uint_eq(fake_gpu.handles, pager->chunks.created);
+	ck_assert_uint_eq(pager->busy_count, 0);
+}
+
+/* Four segments of 8 pages, each cut into six blocks of uneven sizes. */
+static void start_model(struct model *model)
+{
+	static const uint64_t cuts[] = {0, 1, 2, 4, 5, 7, 8};
+
+	memset(model, 0, sizeof(*model));
+	for (int i = 0; i < 4; i++) {
+		model->segment[i] = alloc(8 * PAGE);
+		for (int j = 0; j < 6; j++) {
+			uint64_t from = cuts[j] * PAGE, to = cuts[j + 1] * PAGE;
+
+			/* Blocks meet inside pages. */
+			from += from ? 512 : 0;
+			to += to < 8 * PAGE ? 512 : 0;
+			model->blocks[i * 6 + j].address =
+			        model->segment[i] + from;
+			model->blocks[i * 6 + j].bytes = to - from;
+		}
+		ts_pager_dead(pager, model->segment[i], 8 * PAGE);
+	}
+}
+
+static void random_step(struct model *model)
+{
+	int first = (int)random_below(BLOCKS), other;
+
+	if (!model->blocks[first].value) {
+		model->blocks[first].value = 1;
+		model->blocks[first].written = false;
+		ts_pager_live(pager, model->blocks[first].address,
+		        model->blocks[first].bytes);
+	} else if (!random_below(4)) {
+		model->blocks[first].value = 0;
+		ts_pager_dead(pager, model->blocks[first].address,
+		        model->blocks[first].bytes);
+		return;
+	}
+	other = (int)random_below(BLOCKS);
+	if (model->blocks[other].value && model->blocks[other].written)
+		expect_bytes(model->blocks[other].address,
+		        model->blocks[other].bytes, model->blocks[other].value);
+	model->blocks[first].value = 1 + (int)random_below(250);
+	model->blocks[first].written = true;
+	ck_assert_int_eq(
+	        write_op(model->blocks[first].address,
+	                model->blocks[first].bytes, model->blocks[first].value,
+	                random_below(2) ? STREAM_A : STREAM_B),
+	        0);
+}
+
+START_TEST(random_ops_lose_no_byte_within_the_limit)
+{
+	struct model model;
+
+	random_state = (uint64_t)_i;
+	setup_with(9, 256);
+	start_model(&model);
+	for (int i = 0; i < 1500; i++) {
+		random_step(&model);
+		ck_assert_uint_eq(fake_gpu.violations, 0);
+	}
+	check_chunks();
+	ck_assert_uint_gt(stats().out_bytes, 0);
+	ck_assert_uint_gt(stats().reclaimed_pages, 0);
+	ck_assert_uint_le(fake_gpu.peak_bytes, CONTEXT + 9 * PAGE);
+	teardown();
+}
+END_TEST
+
+/*
+ * With the n-th driver call failing an op either runs or is refused; then
+ * nothing is lost, and the next try works.
+ */
+static unsigned int try_failure(unsigned int fail_at, CUresult with)
+{
+	uint64_t a, b;
+	unsigned int calls;
+
+	setup_with(6, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_B), 0);
+	fake_gpu.calls = 0;
+	fake_gpu.fail_at = fail_at;
+	fake_gpu.fail_with = with;
+	write_op(a, 4 * PAGE, 1, STREAM_A);
+	calls = fake_gpu.calls;
+	fake_gpu.fail_at = 0;
+	check_chunks();
+	expect_bytes(b, 4 * PAGE, 2);
+	expect_bytes(a, 4 * PAGE, 1);
+	check_chunks();
+	ck_assert_uint_le(fake_gpu.peak_bytes, CONTEXT + 6 * PAGE);
+	teardown();
+	return calls;
+}
+
+START_TEST(every_failing_call_loses_nothing)
+{
+	static const CUresult results[] = {
+	        CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN};
+	unsigned int at;
+
+	for (int i = 0; i < 2; i++) {
+		for (at = 1; try_failure(at, results[i]) >= at; at++)
+			;
+		/* The calls were really reached, all of them. */
+		ck_assert_uint_gt(at, 10);
+	}
+}
+END_TEST
+
+static void add_tests(TCase *tests)
+{
+	tcase_add_test(tests, nothing_moves_while_everything_fits);
+	tcase_add_test(
+	        tests, least_recently_used_block_goes_and_comes_back_whole);
+	tcase_add_test(tests, neighbouring_pages_share_a_copy);
+	tcase_add_test(tests, free_pages_are_taken_first_and_without_a_copy);
+	tcase_add_test(tests, page_never_written_is_dropped_without_a_copy);
+	tcase_add_test(
+	        tests, page_only_read_since_it_came_in_keeps_its_host_copy);
+	tcase_add_test(tests, op_larger_than_the_limit_is_refused_and_told);
+	tcase_add_test(tests, named_least_limit_does);
+	tcase_add_test(tests, allocation_that_can_never_fit_is_refused);
+	tcase_add_test(tests, small_allocations_share_a_page);
+	tcase_add_test(tests, freed_allocation_goes_back_to_the_driver);
+	tcase_add_test(tests, full_host_pool_is_told);
+	tcase_add_test(tests, pinned_page_is_no_victim);
+	tcase_add_test(tests, nothing_is_moved_out_while_capturing);
+	tcase_add_test(tests, room_is_made_for_others);
+	tcase_add_test(tests, memory_info_tells_the_limit);
+	tcase_add_test(tests, per_thread_and_destroyed_streams_are_waited_for);
+	tcase_add_test(
+	        tests, what_the_program_waited_for_is_not_waited_for_again);
+	tcase_add_loop_test(
+	        tests, random_ops_lose_no_byte_within_the_limit, 1, 9);
+	tcase_add_test(tests, every_failing_call_loses_nothing);
+}
+
+int main(void)
+{
+	return run_suite("pager", add_tests);
+}
