@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Small programs to preload the library into, one a command: each prints what
+ * it saw and ends with 0 where that is right by itself.
+ */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB (1ull << 20)
+
+typedef CUresult init_function(unsigned int flags);
+typedef CUresult get_proc_function(const char *symbol, void **pfn, int version,
+        cuuint64_t flags, CUdriverProcAddressQueryResult *status);
+
+static int fail(const char *what)
+{
+	fprintf(stdout, "host: %s\n", what);
+	return 1;
+}
+
+static const char *file_of(void *address)
+{
+	static Dl_info info;
+	const char *slash;
+
+	if (!address || !dladdr(address, &info))
+		return "nowhere";
+	slash = strrchr(info.dli_fname, '/');
+	return slash ? slash + 1 : info.dli_fname;
+}
+
+static void *driver(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+	if (!library) {
+		fail("no libcuda.so.1");
+		exit(1);
+	}
+	return library;
+}
+
+/* What other programs do with dlsym stays as it is. */
+static int look_ups(void)
+{
+	void *libc = dlopen("libc.so.6", RTLD_NOW);
+	void *self = dlopen(NULL, RTLD_NOW);
+
+	dlerror();
+	if (!dlsym(libc, "strlen") || !dlsym(RTLD_DEFAULT, "malloc"))
+		return fail("libc not found");
+	if (dlsym(libc, "no_such_symbol") || !dlerror())
+		return fail("a symbol that is not there, or no error");
+	if (dlsym(libc, "cuMemAlloc_v2"))
+		return fail("a driver symbol in libc");
+	if (!dlvsym(libc, "memcpy", "GLIBC_2.14"))
+		return fail("dlvsym");
+	if (dlvsym(libc, "memcpy", "GLIBC_9.9"))
+		return fail("a version that is not there");
+	if (!dlsym(self, "environ"))
+		return fail("own scope");
+	/* The caller is this program: the next after it. */
+	if (!dlsym(RTLD_NEXT, "free"))
+		return fail("RTLD_NEXT");
+	return 0;
+}
+
+/* The same wrapper by every road. */
+static int roads(void)
+{
+	void *library = driver(), *by_name = dlsym(library, "cuMemAlloc_v2");
+	get_proc_function *get =
+	        (get_proc_function *)dlsym(library, "cuGetProcAddress_v2");
+	void *legacy = NULL, *per_thread = NULL, *old = NULL, *plain = NULL;
+
+	printf("dlsym %s\n", file_of(by_name));
+	if (get("cuMemAlloc", &legacy, 12000, 0, NULL) || legacy != by_name)
+		return fail("cuGetProcAddress gives another cuMemAlloc");
+	if (get("cuMemAlloc", &old, 3010, 0, NULL) == CUDA_SUCCESS &&
+	        old == by_name)
+		return fail("an old version gives the new function");
+	get("cuMemcpyHtoDAsync", &legacy, 12000, 0, NULL);
+	get("cuMemcpyHtoDAsync", &per_thread, 12000,
+	        CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL);
+	if (!legacy || !per_thread || legacy == per_thread)
+		return fail("the per-thread flag is lost");
+	if (legacy != dlsym(library, "cuMemcpyHtoDAsync_v2") ||
+	        per_thread != dlsym(library, "cuMemcpyHtoDAsync_v2_ptsz"))
+		return fail("dlsym and cuGetProcAddress differ");
+	if (get("cuDeviceGetName", &plain, 12000, 0, NULL) ||
+	        strcmp(file_of(plain), "libcuda.so.1"))
+		return fail("a function without a wrapper is not the driver's");
+	plain = NULL;
+	get("cuNoSuchFunction", &plain, 12000, 0, NULL);
+	if (plain)
+		return fail("a function that is not there");
+	printf("cuGetProcAddress %s\n", file_of(legacy));
+	return 0;
+}
+
+static int initialize(void)
+{
+	init_function *init = (init_function *)dlsym(driver(), "cuInit");
+
+	printf("cuInit %d\n", (int)init(0));
+	return 0;
+}
+
+#define CALL(name, ...) ((__typeof__(&name))dlsym(library, #name))(__VA_ARGS__)
+
+/* A copy in, a memset and copies out; nothing looks at the content. */
+static int work(void)
+{
+	static unsigned char in[4096], out[4096];
+	void *library = driver();
+	CUcontext context;
+	CUdeviceptr a, b;
+	CUdevice device;
+
+	memset(in, 7, sizeof(in));
+	if (CALL(cuInit, 0) || CALL(cuDeviceGet, &device, 0) ||
+	        CALL(cuDevicePrimaryCtxRetain, &context, device) ||
+	        CALL(cuCtxSetCurrent, context))
+		return fail("no context");
+	if (CALL(cuMemAlloc_v2, &a, 4 * MIB) || CALL(cuMemAlloc_v2, &b, 100))
+		return fail("no memory");
+	if (CALL(cuMemcpyHtoD_v2, a, in, sizeof(in)) ||
+	        CALL(cuMemsetD8_v2, b, 9, 100) ||
+	        CALL(cuMemcpyDtoH_v2, out, a, sizeof(out)) ||
+	        CALL(cuMemcpyDtoH_v2, out, b, 100))
+		return fail("copies");
+	if (CALL(cuMemFree_v2, a) || CALL(cuMemFree_v2, b))
+		return fail("free");
+	printf("done\n");
+	return 0;
+}
+
+static int share(void)
+{
+	void *library = driver();
+	CUipcMemHandle handle;
+	CUcontext context;
+	CUdeviceptr a;
+
+	if (CALL(cuInit, 0) || CALL(cuDevicePrimaryCtxRetain, &context, 0) ||
+	        CALL(cuCtxSetCurrent, context) ||
+	        CALL(cuMemAlloc_v2, &a, 4 * MIB))
+		return fail("no memory");
+	printf("cuIpcGetMemHandle %d\n",
+	        (int)CALL(cuIpcGetMemHandle, &handle, a));
+	return 0;
+}
+
+static int child_after_work(void)
+{
+	int status, rc = work();
+	pid_t child;
+
+	fflush(stdout);
+	child = rc ? -1 : fork();
+	if (!child)
+		exit(0);
+	if (child < 0 || waitpid(child, &status, 0) != child || status)
+		return fail("child");
+	return 0;
+}
+
+static void *work_on_thread(void *result)
+{
+	*(int *)result = work();
+	return NULL;
+}
+
+static int threads(void)
+{
+	pthread_t ids[4];
+	int results[4] = {0};
+
+	for (int i = 0; i < 4; i++)
+		pthread_create(&ids[i], NULL, work_on_thread, &results[i]);
+	for (int i = 0; i < 4; i++)
+		pthread_join(ids[i], NULL);
+	return results[0] | results[1] | results[2] | results[3];
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(void);
+	} commands[] = {
+	        {"look-ups", look_ups},
+	        {"roads", roads},
+	        {"init", initialize},
+	        {"work", work},
+	        {"share", share},
+	        {"fork", child_after_work},
+	        {"threads", threads},
+	};
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (argc == 2 && !strcmp(argv[1], commands[i].name))
+			return commands[i].run();
+	return 2;
+}

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The library preloaded into small programs, most of them without CUDA.
+
+Usage: test_preload.py LIBRARY HOST NEXT_MALLOC SIMGPU [TEST...]
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY, HOST, NEXT_MALLOC, SIMGPU = (
+    str(pathlib.Path(a).resolve()) for a in sys.argv[1:5]
+)
+
+
+def run(*command, preload=LIBRARY, **settings):
+    environment = {
+        "PATH": os.environ["PATH"],
+        "LD_PRELOAD": preload,
+        "LD_LIBRARY_PATH": SIMGPU,
+        "SIMGPU_DEVICE": "tiny-1g",
+        **settings,
+    }
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+class Preload(unittest.TestCase):
+    def quiet(self, done, out=""):
+        self.assertEqual(
+            (done.returncode, done.stdout, done.stderr), (0, out, "")
+        )
+
+    def lines(self, done):
+        return [l for l in done.stderr.splitlines() if "tapeswap" in l]
+
+    def one_line(self, done, *words):
+        lines = self.lines(done)
+        self.assertEqual(len(lines), 1, done.stderr)
+        self.assertRegex(lines[0], r"^tapeswap\[\d+\]: ")
+        for word in words:
+            self.assertIn(word, lines[0])
+        self.assertEqual(self.lines(done), done.stderr.splitlines())
+
+    def test_programs_without_cuda_hear_nothing(self):
+        self.quiet(run("/bin/true"))
+        self.quiet(run("bash", "-c", "echo a | cat; echo b"), "a\nb\n")
+        self.quiet(run(sys.executable, "-c", "import ctypes; print(1)"), "1\n")
+
+    def test_bad_settings_are_no_matter_without_cuda(self):
+        self.quiet(run("/bin/true", TAPESWAP_LIMIT="x", TAPESWAP_STRICT="1"))
+
+    def test_no_thread_and_no_file_without_cuda(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(
+                "bash",
+                "-c",
+                "ls /proc/self/task | wc -l",
+                TAPESWAP_PLAN=f"{folder}/plan.json",
+                TAPESWAP_STATUS=f"{folder}/status.json",
+            )
+            self.quiet(done, "1\n")
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_look_ups_of_other_programs(self):
+        self.quiet(run(HOST, "look-ups"))
+
+    def test_beside_another_preloaded_library(self):
+        for both in f"{NEXT_MALLOC}:{LIBRARY}", f"{LIBRARY}:{NEXT_MALLOC}":
+            self.quiet(run(HOST, "look-ups", preload=both))
+            done = run(HOST, "work", preload=both, TAPESWAP_LOG="error")
+            self.quiet(done, "done\n")
+
+    def test_roads_lead_to_the_wrappers(self):
+        done = run(HOST, "roads")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(
+            done.stdout,
+            "dlsym libtapeswap.so\ncuGetProcAddress libtapeswap.so\n",
+        )
+
+    def test_work_and_exit_line(self):
+        done = run(HOST, "work")
+        self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
+        self.one_line(done, "ok: device 0 peak", "nothing moved")
+
+    def test_work_on_four_threads(self):
+        done = run(HOST, "threads")
+        self.assertEqual((done.returncode, done.stdout), (0, "done\n" * 4))
+        self.one_line(done, "ok: ")
+
+    def test_child_says_nothing(self):
+        self.one_line(run(HOST, "fork"), "ok: ")
+
+    def test_mode_off_is_quiet(self):
+        self.quiet(run(HOST, "work", TAPESWAP_MODE="off"), "done\n")
+
+    def test_mode_observe_leaves_memory_alone(self):
+        done = run(HOST, "work", TAPESWAP_MODE="observe")
+        self.assertEqual(done.stdout, "done\n")
+        self.one_line(done, "4 ops seen, memory left alone")
+
+    def test_bad_limit_is_one_line_and_the_program_runs(self):
+        for value in "12GB x", "12GB", "much", "-1GiB", "0":
+            done = run(HOST, "work", TAPESWAP_LIMIT=value)
+            self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
+            self.one_line(
+                done,
+                f'off: TAPESWAP_LIMIT="{value}": '
+                "want bytes, KiB/MiB/GiB or %",
+            )
+
+    def test_strict_refuses_cuda(self):
+        done = run(
+            HOST, "init", TAPESWAP_LIMIT="much", TAPESWAP_STRICT="1"
+        )
+        self.assertEqual(done.stdout, "cuInit 1\n")
+        self.one_line(done, "CUDA refused: TAPESWAP_LIMIT")
+
+    def test_unknown_setting_is_warned_of(self):
+        done = run(HOST, "init", TAPESWAP_LIMITS="1GiB")
+        self.assertEqual(done.stdout, "cuInit 0\n")
+        self.one_line(done, "TAPESWAP_LIMITS: did you mean TAPESWAP_LIMIT?")
+
+    def test_limit_too_small_for_an_allocation(self):
+        done = run(HOST, "work", TAPESWAP_LIMIT="65MiB")
+        self.assertEqual(done.stdout, "host: no memory\n")
+        need = re.search(r"Remedy: TAPESWAP_LIMIT=(\d+MiB)", done.stderr)
+        self.assertTrue(need, done.stderr)
+        # 64 MiB of context and the allocation.
+        self.assertEqual(need[1], "68MiB")
+        done = run(HOST, "work", TAPESWAP_LIMIT="70MiB")
+        self.assertEqual(done.stdout, "done\n")
+
+    def test_sharing_with_processes_is_refused(self):
+        done = run(HOST, "share")
+        self.assertEqual(done.stdout, "cuIpcGetMemHandle 801\n")
+        self.assertIn("TAPESWAP_IPC=1", done.stderr)
+
+    def test_files_at_exit(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(
+                HOST,
+                "work",
+                TAPESWAP_PLAN=f"{folder}/plan-%p.json",
+                TAPESWAP_STATUS=f"{folder}/status.json",
+                SIMGPU_REPORT=f"{folder}/report.json",
+            )
+            plan = next(pathlib.Path(folder).glob("plan-*.json"))
+            tape = json.loads(plan.read_text(encoding="utf-8"))
+            self.assertIn(plan.name, done.stderr)
+            names = [tape["names"][op["name"]] for op in tape["ops"]]
+            self.assertEqual(
+                names,
+                ["MemcpyHtoD", "MemsetD8", "MemcpyDtoH", "MemcpyDtoH"],
+            )
+            self.assertFalse(tape["step"]["found"])
+            self.assertEqual(
+                [block["bytes"] for block in tape["blocks"]],
+                [4 << 20, 100],
+            )
+            with open(f"{folder}/report.json", encoding="utf-8") as file:
+                report = json.load(file)
+            with open(f"{folder}/status.json", encoding="utf-8") as file:
+                status = json.load(file)
+            self.assertEqual(status["totals"]["copies"], report["copies"])
+            self.assertEqual(status["totals"]["sets"], report["memsets"])
+            self.assertEqual(
+                status["devices"][0]["peak_bytes"],
+                report["physical_peak_bytes"],
+            )
+            self.assertEqual(report["memory_errors"], 0)
+
+    def test_file_that_cannot_be_written_is_named(self):
+        done = run(HOST, "work", TAPESWAP_STATUS="/no/such/folder/x.json")
+        self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
+        self.assertIn(
+            'TAPESWAP_STATUS="/no/such/folder/x.json" was not written',
+            done.stderr,
+        )
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[5:]])
