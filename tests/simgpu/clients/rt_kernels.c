@@ -222,6 +222,30 @@ START_TEST(nothing_is_left_after_unregistering)
 }
 END_TEST
 
+START_TEST(a_library_of_the_program)
+{
+	struct arguments args;
+	cudaLibrary_t library;
+	cudaKernel_t kernel, listed;
+	unsigned count = 0;
+
+	prepare(&args);
+	OK(cudaLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
+	OK(cudaLibraryGetKernelCount(&count, library));
+	ck_assert_uint_eq(count, 1);
+	OK(cudaLibraryGetKernel(&kernel, library, "scale"));
+	OK(cudaLibraryEnumerateKernels(&listed, 1, library));
+	ck_assert_ptr_eq(listed, kernel);
+	OK(cudaLaunchKernel(kernel, grid, block, args.list, 0, NULL));
+	OK(cudaDeviceSynchronize());
+	OK(cudaLibraryUnload(library));
+	ck_assert_int_eq(
+	        cudaLaunchKernel(kernel, grid, block, args.list, 0, NULL),
+	        cudaErrorInvalidDeviceFunction);
+	OK(cudaFree(args.data));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("rt_kernels");
@@ -239,6 +263,7 @@ int main(void)
 	tcase_add_test(tcase, configurations_nest);
 	tcase_add_test(tcase, kernels_survive_a_reset);
 	tcase_add_test(tcase, nothing_is_left_after_unregistering);
+	tcase_add_test(tcase, a_library_of_the_program);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

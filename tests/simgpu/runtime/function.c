@@ -4,6 +4,9 @@
  * libraries.
  */
 #include "registry.h"
+
+#include <stdlib.h>
+
 #include "rt.h"
 
 /* ------------------------------------------------- <<<grid, block, ...>>> */
@@ -322,8 +325,26 @@ cudaError_t CUDARTAPI cudaLibraryLoadFromFile(cudaLibrary_t *library,
 
 cudaError_t CUDARTAPI cudaLibraryUnload(cudaLibrary_t library)
 {
+	CUkernel *kernels = NULL;
+	unsigned count = 0;
 	cudaError_t err = rt_enter();
 
+	if (err)
+		return err;
+	/* Its kernels' handles may be given out anew. */
+	err = rt_done(drv()->LibraryGetKernelCount(&count, library));
+	if (err)
+		return err;
+	if (count) {
+		kernels = calloc(count, sizeof(CUkernel));
+		if (!kernels)
+			return rt_fail(cudaErrorMemoryAllocation);
+		err = rt_done(drv()->LibraryEnumerateKernels(
+		        kernels, count, library));
+	}
+	for (unsigned i = 0; !err && i < count; i++)
+		rt_kernel_forget(kernels[i]);
+	free(kernels);
 	if (err)
 		return err;
 	return rt_done(drv()->LibraryUnload(library));

@@ -57,6 +57,30 @@ static struct rt_table kernels;   /* CUkernel -> itself */
 static struct rt_table functions; /* CUfunction -> itself */
 static struct rt_table bindings;  /* CUkernel -> struct bound */
 
+static void free_bound(void *value)
+{
+	struct bound *bound = value, *next;
+
+	for (; bound; bound = next) {
+		next = bound->next;
+		free(bound);
+	}
+}
+
+static void forget_kernel_locked(CUkernel kernel)
+{
+	free_bound(rt_table_get(&bindings, kernel));
+	rt_table_remove(&bindings, kernel);
+	rt_table_remove(&kernels, kernel);
+}
+
+void rt_kernel_forget(CUkernel kernel)
+{
+	pthread_mutex_lock(&registry_lock);
+	forget_kernel_locked(kernel);
+	pthread_mutex_unlock(&registry_lock);
+}
+
 /* ------------------------------------------------------------ registration */
 
 void **CUDARTAPI __cudaRegisterFatBinary(void *fat_cubin)
@@ -95,7 +119,7 @@ void CUDARTAPI __cudaUnregisterFatBinary(void **handle)
 		if (rt_table_get(&entries, entry->host) == entry)
 			rt_table_remove(&entries, entry->host);
 		if (entry->kernel)
-			rt_table_remove(&kernels, entry->kernel);
+			forget_kernel_locked(entry->kernel);
 		free(entry);
 	}
 	pthread_mutex_unlock(&registry_lock);
@@ -352,16 +376,6 @@ cudaError_t rt_function(
 	pthread_mutex_unlock(&registry_lock);
 	*ret_function = function;
 	return cudaSuccess;
-}
-
-static void free_bound(void *value)
-{
-	struct bound *bound = value, *next;
-
-	for (; bound; bound = next) {
-		next = bound->next;
-		free(bound);
-	}
 }
 
 void rt_functions_forget(void)

@@ -101,6 +101,8 @@ cudaError_t rt_symbol(
  * afterwards. */
 cudaError_t rt_kernel_known(CUkernel kernel);
 cudaError_t rt_function_known(CUfunction function);
+/* Forgets a kernel whose library is unloaded. */
+void rt_kernel_forget(CUkernel kernel);
 /* Drops the functions cached for contexts: one is going away. */
 void rt_functions_forget(void);
 

@@ -71,8 +71,10 @@ int rt_table_put(struct rt_table *table, const void *key, void *value)
 
 void rt_table_remove(struct rt_table *table, const void *key)
 {
-	if (table->size)
-		probe(table, key)->value = NULL;
+	struct rt_slot *slot = table->size ? probe(table, key) : NULL;
+
+	if (slot && slot->key)
+		slot->value = NULL;
 }
 
 void rt_table_clear(struct rt_table *table, void (*drop)(void *value))
