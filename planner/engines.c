@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "planner/model_internal.h"
+
+static void trace(const struct ts_model *m, enum ts_lane lane, uint32_t index,
+        double begin, double end)
+{
+	if (m->trace)
+		m->trace(m->trace_data, lane, index, begin, end);
+}
+
+static uint64_t size_of(const struct ts_model *m, uint32_t gap)
+{
+	return m->graph->gaps[gap].size_bytes;
+}
+
+/* Deadline in ops since the first iteration. */
+static uint64_t deadline(const struct ts_model *m, uint32_t gap)
+{
+	return (uint64_t)m->state.began[gap] * m->graph->n_ops +
+	       m->program.need_op[gap];
+}
+
+static bool earlier(const struct ts_model *m, uint32_t a, uint32_t b)
+{
+	uint64_t da = deadline(m, a), db = deadline(m, b);
+
+	return da != db ? da < db : a < b;
+}
+
+void ts_engines_want(struct ts_model *m, uint32_t gap)
+{
+	uint32_t *heap = m->state.heap, i = m->state.heap_count++;
+
+	while (i && earlier(m, gap, heap[(i - 1) / 2])) {
+		heap[i] = heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	heap[i] = gap;
+}
+
+/* Takes out the item at place @i and restores the order. */
+static void heap_remove(struct ts_model *m, uint32_t i)
+{
+	uint32_t *heap = m->state.heap, n = --m->state.heap_count;
+	uint32_t last = heap[n];
+
+	if (i == n)
+		return;
+	while (i && earlier(m, last, heap[(i - 1) / 2])) {
+		heap[i] = heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	for (;;) {
+		uint32_t child = 2 * i + 1;
+
+		if (child >= n)
+			break;
+		if (child + 1 < n && earlier(m, heap[child + 1], heap[child]))
+			child++;
+		if (!earlier(m, heap[child], last))
+			break;
+		heap[i] = heap[child];
+		i = child;
+	}
+	heap[i] = last;
+}
+
+static void set_back(struct ts_model *m, uint32_t gap)
+{
+	struct ts_run_state *s = &m->state;
+
+	s->status[gap] = BACK;
+	s->back_at[gap] = s->back_count;
+	s->back[s->back_count++] = gap;
+}
+
+static void unset_back(struct ts_model *m, uint32_t gap)
+{
+	struct ts_run_state *s = &m->state;
+	uint32_t last = s->back[--s->back_count];
+
+	s->back[s->back_at[gap]] = last;
+	s->back_at[last] = s->back_at[gap];
+}
+
+/* The device copy is gone; once its window is open it may come back. */
+void ts_engines_release(struct ts_model *m, uint32_t gap)
+{
+	m->state.used -= size_of(m, gap);
+	m->state.status[gap] = OUT;
+	if (m->state.opened[gap])
+		ts_engines_want(m, gap);
+}
+
+static void begin_copy(
+        struct ts_model *m, struct ts_engine *e, uint32_t what, uint64_t bytes)
+{
+	e->busy = what;
+	e->left = (double)bytes +
+	          (double)m->graph->profile->device.copy_latency_ns * e->alone;
+	e->begun = m->state.t;
+}
+
+static void start_d2h(struct ts_model *m)
+{
+	struct ts_run_state *s = &m->state;
+
+	while (s->d2h.busy == TS_NONE && s->queue_count &&
+	        (!m->options.lazy_copies || m->pressed)) {
+		uint32_t version = s->queue[s->queue_head];
+		uint32_t gap = s->gap_of[version];
+
+		s->queue_head = (s->queue_head + 1) % (m->graph->n_gaps + 1);
+		s->queue_count--;
+		s->queued[version] = 0;
+		/* Used again before memory got short. */
+		if (m->options.lazy_copies &&
+		        (gap == TS_NONE || s->status[gap] != OUTGOING))
+			continue;
+		begin_copy(m, &s->d2h, version,
+		        m->graph->profile->values[version].size_bytes);
+	}
+}
+
+/* Starts @gap's copy in if @extra bytes beside it still fit. */
+static bool start_gap(struct ts_model *m, uint32_t place, uint64_t extra)
+{
+	struct ts_run_state *s = &m->state;
+	uint32_t gap = s->heap[place];
+
+	if (s->used + size_of(m, gap) + extra > m->limit)
+		return false;
+	heap_remove(m, place);
+	s->used += size_of(m, gap);
+	if (s->used > s->peak)
+		s->peak = s->used;
+	s->status[gap] = INCOMING;
+	s->outcome.h2d_bytes += size_of(m, gap);
+	begin_copy(m, &s->h2d, gap, size_of(m, gap));
+	return true;
+}
+
+/* @running: bytes that the instruction now running gives back at its end. */
+static void start_h2d(struct ts_model *m, uint64_t running)
+{
+	struct ts_run_state *s = &m->state;
+	uint64_t extra;
+
+	if (s->h2d.busy != TS_NONE || !s->heap_count)
+		return;
+	extra = s->instr < m->program.n_instrs ? m->ahead[s->instr] : 0;
+	start_gap(m, 0, extra > running ? extra - running : 0);
+}
+
+static void finish_d2h(struct ts_model *m)
+{
+	struct ts_run_state *s = &m->state;
+	uint32_t version = s->d2h.busy, gap = s->gap_of[version];
+
+	trace(m, TS_LANE_D2H, version, s->d2h.begun, s->t);
+	s->d2h.busy = TS_NONE;
+	s->host[version] = 1;
+	s->outcome.d2h_bytes += m->graph->profile->values[version].size_bytes;
+	if (gap != TS_NONE && s->status[gap] == OUTGOING)
+		ts_engines_release(m, gap);
+}
+
+/*
+ * Goes on to the next end of a copy or to @until, whichever comes first.
+ * Returns false where time has reached @until (or no copy runs and @until
+ * is negative: "as long as it takes").
+ */
+static bool advance(struct ts_model *m, double until, uint64_t running)
+{
+	struct ts_run_state *s = &m->state;
+	bool out = s->d2h.busy != TS_NONE, in = s->h2d.busy != TS_NONE;
+	double out_rate = in ? s->d2h.both : s->d2h.alone;
+	double in_rate = out ? s->h2d.both : s->h2d.alone;
+	double out_ns = out ? s->d2h.left / out_rate : -1;
+	double in_ns = in ? s->h2d.left / in_rate : -1;
+	bool out_first = out && (!in || out_ns <= in_ns);
+	double step = out_first ? out_ns : in_ns;
+
+	if (!out && !in) {
+		if (until > s->t)
+			s->t = until;
+		return false;
+	}
+	if (until >= 0 && s->t + step > until) {
+		step = until - s->t;
+		s->d2h.left -= step * out_rate;
+		s->h2d.left -= step * in_rate;
+		s->t = until;
+		return false;
+	}
+	s->t += step;
+	s->d2h.left -= step * out_rate;
+	s->h2d.left -= step * in_rate;
+	if (out_first) {
+		finish_d2h(m);
+	} else {
+		trace(m, TS_LANE_H2D, s->h2d.busy, s->h2d.begun, s->t);
+		set_back(m, s->h2d.busy);
+		s->h2d.busy = TS_NONE;
+	}
+	start_d2h(m);
+	start_h2d(m, running);
+	return true;
+}
+
+static void enqueue(struct ts_model *m, uint32_t version)
+{
+	struct ts_run_state *s = &m->state;
+
+	if (s->host[version] || s->queued[version] || s->d2h.busy == version)
+		return;
+	s->queued[version] = 1;
+	s->queue[(s->queue_head + s->queue_count++) % (m->graph->n_gaps + 1)] =
+	        version;
+}
+
+static void begin_gap(struct ts_model *m, uint32_t gap)
+{
+	struct ts_run_state *s = &m->state;
+	uint32_t version = m->graph->gaps[gap].version;
+
+	s->began[gap] = (uint8_t)s->iteration;
+	s->opened[gap] = 0;
+	s->gap_of[version] = gap;
+	s->status[gap] = OUTGOING;
+	if (s->host[version])
+		ts_engines_release(m, gap);
+	else
+		enqueue(m, version);
+}
+
+static void end_gap(struct ts_model *m, uint32_t gap)
+{
+	struct ts_run_state *s = &m->state;
+	const struct ts_gap *info = &m->graph->gaps[gap];
+	uint32_t first;
+
+	unset_back(m, gap);
+	s->status[gap] = RESIDENT;
+	s->gap_of[info->version] = TS_NONE;
+	if (info->to_op < m->graph->n_ops || info->born_op == TS_NONE)
+		return;
+	/* The copy now is one of the next step's first version. */
+	first = info->version;
+	while (m->graph->profile->values[first].in_place_of != TS_NONE)
+		first = m->graph->profile->values[first].in_place_of;
+	s->host[first] = s->host[info->version];
+	s->host[info->version] = 0;
+}
+
+/* Frees one copied value that is not used now, furthest use first. */
+static bool evict(struct ts_model *m, const struct ts_instr *instr)
+{
+	struct ts_run_state *s = &m->state;
+	uint32_t best = TS_NONE;
+
+	for (uint32_t i = 0; i < s->back_count; i++) {
+		uint32_t gap = s->back[i];
+		bool needed = !s->host[m->graph->gaps[gap].version];
+
+		for (uint32_t k = 0; !needed && k < instr->n_needs; k++)
+			needed = m->program.needs[instr->first_need + k] == gap;
+		if (!needed && (best == TS_NONE || earlier(m, best, gap)))
+			best = gap;
+	}
+	if (best == TS_NONE)
+		return false;
+	unset_back(m, best);
+	s->outcome.evictions++;
+	ts_engines_release(m, best);
+	return true;
+}
+
+static uint32_t missing_need(struct ts_model *m, const struct ts_instr *instr)
+{
+	struct ts_run_state *s = &m->state;
+
+	for (uint32_t k = 0; k < instr->n_needs; k++) {
+		uint32_t gap = m->program.needs[instr->first_need + k];
+
+		if (s->status[gap] == OUTGOING)
+			set_back(m, gap);
+		if (s->status[gap] == BACK || s->status[gap] == RESIDENT)
+			continue;
+		if (s->status[gap] == OUT && !s->opened[gap]) {
+			s->opened[gap] = 1;
+			ts_engines_want(m, gap);
+		}
+		return gap;
+	}
+	return TS_NONE;
+}
+
+/* Moves @missing to the front where the in-engine is free. */
+static void force_in(struct ts_model *m, uint32_t missing)
+{
+	struct ts_run_state *s = &m->state;
+
+	if (s->h2d.busy != TS_NONE || s->status[missing] != OUT)
+		return;
+	for (uint32_t i = 0; i < s->heap_count; i++) {
+		if (s->heap[i] == missing) {
+			start_gap(m, i, 0);
+			return;
+		}
+	}
+}
+
+/* Compute stands still until @instr can run. False: it never can. */
+static bool wait_for(struct ts_model *m, const struct ts_instr *instr)
+{
+	struct ts_run_state *s = &m->state;
+	const struct ts_profile *p = m->graph->profile;
+	double begun = s->t;
+
+	for (;;) {
+		uint32_t missing = missing_need(m, instr);
+		bool room = s->used + instr->alloc_bytes <= m->limit;
+		double before = s->t;
+
+		if (missing == TS_NONE && room)
+			break;
+		if (missing != TS_NONE)
+			force_in(m, missing);
+		m->pressed =
+		        !room || (missing != TS_NONE && s->h2d.busy == TS_NONE);
+		start_d2h(m);
+		if (s->d2h.busy != TS_NONE || s->h2d.busy != TS_NONE) {
+			advance(m, -1, 0);
+			if (missing != TS_NONE) {
+				s->outcome.wait_in_ns +=
+				        (uint64_t)(s->t - before);
+				if (m->wait_ns)
+					m->wait_ns[missing] +=
+					        (uint64_t)(s->t - before);
+			} else {
+				s->outcome.wait_memory_ns +=
+				        (uint64_t)(s->t - before);
+			}
+			continue;
+		}
+		if (evict(m, instr))
+			continue;
+		s->outcome.stuck_op = instr->op;
+		s->outcome.stuck_bytes =
+		        s->used + instr->alloc_bytes +
+		        (missing != TS_NONE ? size_of(m, missing) : 0);
+		return false;
+	}
+	m->pressed = false;
+	if (p->n_turns && instr->op < p->turns[0])
+		s->outcome.wait_forward_ns += (uint64_t)(s->t - begun);
+	return true;
+}
+
+static void after_op(struct ts_model *m, const struct ts_instr *instr)
+{
+	const struct ts_graph *g = m->graph;
+	struct ts_run_state *s = &m->state;
+
+	for (uint32_t k = 0; k < instr->n_needs; k++) {
+		uint32_t gap = m->program.needs[instr->first_need + k];
+
+		if (s->status[gap] == BACK)
+			end_gap(m, gap);
+	}
+	for (uint32_t v = m->copy_head[instr->op]; v != TS_NONE;
+	        v = m->copy_next[v])
+		enqueue(m, g->gaps[v].version);
+	for (uint32_t k = g->from_first[instr->op];
+	        k < g->from_first[instr->op + 1]; k++) {
+		if (m->choice->action[k] == TS_SWAP)
+			begin_gap(m, k);
+		else if (m->choice->action[k] == TS_REPLAY)
+			s->used -= g->gaps[k].size_bytes;
+	}
+}
+
+/* Windows that open with op @op. */
+static void open_windows(struct ts_model *m, uint32_t op)
+{
+	struct ts_run_state *s = &m->state;
+
+	for (uint32_t gap = m->window_head[op]; gap != TS_NONE;
+	        gap = m->window_next[gap]) {
+		if (s->opened[gap] || s->status[gap] == RESIDENT)
+			continue;
+		s->opened[gap] = 1;
+		if (s->status[gap] == OUT)
+			ts_engines_want(m, gap);
+	}
+}
+
+/* Barriers: everything queued is copied before the next op starts. */
+static void drain(struct ts_model *m, uint32_t op)
+{
+	struct ts_run_state *s = &m->state;
+	const struct ts_profile *p = m->graph->profile;
+	double before = s->t;
+
+	while (s->d2h.busy != TS_NONE || s->h2d.busy != TS_NONE)
+		advance(m, -1, 0);
+	if (p->n_turns && op < p->turns[0])
+		s->outcome.wait_forward_ns += (uint64_t)(s->t - before);
+	s->outcome.wait_in_ns += (uint64_t)(s->t - before);
+}
+
+bool ts_engines_run_instr(struct ts_model *m, uint32_t k)
+{
+	const struct ts_instr *instr = &m->program.instrs[k];
+	struct ts_run_state *s = &m->state;
+	double end;
+
+	if (!k || m->program.instrs[k - 1].op != instr->op) {
+		open_windows(m, instr->op);
+		start_h2d(m, 0);
+	}
+	if (!wait_for(m, instr))
+		return false;
+	s->used += instr->alloc_bytes;
+	if (s->used > s->peak)
+		s->peak = s->used;
+	s->instr = k + 1;
+	end = s->t + (double)instr->duration_ns;
+	trace(m, instr->value == TS_NONE ? TS_LANE_COMPUTE : TS_LANE_REPLAY, k,
+	        s->t, end);
+	while (advance(m, end, instr->free_bytes))
+		;
+	s->used -= instr->free_bytes;
+	if (instr->value == TS_NONE)
+		after_op(m, instr);
+	start_d2h(m);
+	start_h2d(m, 0);
+	if (m->options.barriers &&
+	        (k + 1 == m->program.n_instrs ||
+	                m->program.instrs[k + 1].op != instr->op))
+		drain(m, instr->op);
+	return true;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Inside of the event model, shared by model.c (runs, snapshots) and
+ * engines.c (what happens at one instruction). Not for other files.
+ */
+#ifndef TS_PLANNER_MODEL_INTERNAL_H
+#define TS_PLANNER_MODEL_INTERNAL_H
+
+#include "planner/model.h"
+
+/* Where a swapped gap stands. */
+enum ts_gap_status {
+	/* Not begun, or over: the value is where ops expect it. */
+	RESIDENT,
+	/* Begun; the device copy goes when the copy out is done. */
+	OUTGOING,
+	OUT,
+	INCOMING,
+	/* Back (or never gone) and waiting for its use. */
+	BACK,
+};
+
+/* Prefetches leave room for what so many instructions allocate. */
+#define TS_LOOK_AHEAD 3
+/* States that ts_model_anchor() remembers. */
+#define TS_SNAPSHOTS 24
+
+/* A copy engine; the work of a copy includes its latency, as bytes. */
+struct ts_engine {
+	uint32_t busy; /* version (D2H) or gap (H2D), TS_NONE: idle */
+	double left;
+	double alone; /* bytes per ns */
+	double both;
+	double begun;
+};
+
+/* All that changes while a step runs; arrays are copied by snapshots. */
+struct ts_run_state {
+	double t;
+	uint64_t used;
+	uint64_t peak;
+	uint32_t iteration;
+	uint32_t instr;
+	struct ts_engine d2h;
+	struct ts_engine h2d;
+	uint32_t queue_head;
+	uint32_t queue_count;
+	uint32_t heap_count;
+	uint32_t back_count;
+	struct ts_outcome outcome;
+
+	uint8_t *status;   /* by gap */
+	uint8_t *began;    /* by gap: iteration */
+	uint8_t *opened;   /* by gap: its window is open */
+	uint8_t *host;     /* by value: the host has it */
+	uint8_t *queued;   /* by value */
+	uint32_t *gap_of;  /* by value: gap that is open, TS_NONE */
+	uint32_t *queue;   /* ring of versions to copy out */
+	uint32_t *heap;    /* gaps to copy in, earliest deadline first */
+	uint32_t *back;    /* gaps that are BACK */
+	uint32_t *back_at; /* by gap: place in back */
+};
+
+struct ts_model {
+	const struct ts_graph *graph;
+	uint64_t limit;
+	struct ts_model_options options;
+	ts_trace_fn trace;
+	void *trace_data;
+	struct ts_program program;
+	const struct ts_choice *choice;
+	uint64_t *ahead; /* by instr: most that the next ones add */
+	uint32_t ahead_room;
+	/* Copies and windows by op: heads of lists linked through next. */
+	uint32_t *copy_head, *copy_next;
+	uint32_t *window_head, *window_next;
+	struct ts_run_state state;
+	uint64_t *wait_ns;
+	/* Compute is short of memory: lazy copies may start. */
+	bool pressed;
+	uint64_t runs;
+	uint64_t instrs;
+
+	struct ts_choice anchor;
+	uint32_t *anchor_need, *anchor_copy;
+	struct ts_instr *anchor_instrs;
+	uint32_t anchor_n_instrs;
+	uint32_t anchor_room;
+	bool anchored;
+	uint32_t n_snapshots;
+	struct ts_run_state snapshots[TS_SNAPSHOTS];
+};
+
+/* Opens the windows of the instruction's op, waits, runs. False: stuck. */
+bool ts_engines_run_instr(struct ts_model *model, uint32_t k);
+/* Frees the device copy of an open gap whose version the host has. */
+void ts_engines_release(struct ts_model *model, uint32_t gap);
+/* Puts a gap that is out among those to copy in. */
+void ts_engines_want(struct ts_model *model, uint32_t gap);
+
+#endif
