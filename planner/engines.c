@@ -108,15 +108,12 @@ static void start_d2h(struct ts_model *m)
 	while (s->d2h.busy == TS_NONE && s->queue_count &&
 	        (!m->options.lazy_copies || m->pressed)) {
 		uint32_t version = s->queue[s->queue_head];
-		uint32_t gap = s->gap_of[version];
 
 		s->queue_head = (s->queue_head + 1) % (m->graph->n_gaps + 1);
 		s->queue_count--;
-		s->queued[version] = 0;
-		/* Used again before memory got short. */
-		if (m->options.lazy_copies &&
-		        (gap == TS_NONE || s->status[gap] != OUTGOING))
+		if (!s->queued[version])
 			continue;
+		s->queued[version] = 0;
 		begin_copy(m, &s->d2h, version,
 		        m->graph->profile->values[version].size_bytes);
 	}
@@ -208,15 +205,36 @@ static bool advance(struct ts_model *m, double until, uint64_t running)
 	return true;
 }
 
+/* Drops cancelled entries, and all but the first of one version. */
+static void compact_queue(struct ts_model *m)
+{
+	struct ts_run_state *s = &m->state;
+	uint32_t room = m->graph->n_gaps + 1, kept = 0;
+
+	for (uint32_t i = 0; i < s->queue_count; i++) {
+		uint32_t version = s->queue[(s->queue_head + i) % room];
+
+		if (s->queued[version] != 1)
+			continue;
+		s->queued[version] = 2;
+		s->queue[(s->queue_head + kept++) % room] = version;
+	}
+	s->queue_count = kept;
+	for (uint32_t i = 0; i < kept; i++)
+		s->queued[s->queue[(s->queue_head + i) % room]] = 1;
+}
+
 static void enqueue(struct ts_model *m, uint32_t version)
 {
 	struct ts_run_state *s = &m->state;
+	uint32_t room = m->graph->n_gaps + 1;
 
 	if (s->host[version] || s->queued[version] || s->d2h.busy == version)
 		return;
+	if (s->queue_count == room)
+		compact_queue(m);
 	s->queued[version] = 1;
-	s->queue[(s->queue_head + s->queue_count++) % (m->graph->n_gaps + 1)] =
-	        version;
+	s->queue[(s->queue_head + s->queue_count++) % room] = version;
 }
 
 static void begin_gap(struct ts_model *m, uint32_t gap)
@@ -243,6 +261,8 @@ static void end_gap(struct ts_model *m, uint32_t gap)
 	unset_back(m, gap);
 	s->status[gap] = RESIDENT;
 	s->gap_of[info->version] = TS_NONE;
+	/* A copy out that has not begun is of no use any more. */
+	s->queued[info->version] = 0;
 	if (info->to_op < m->graph->n_ops || info->born_op == TS_NONE)
 		return;
 	/* The copy now is one of the next step's first version. */
@@ -358,6 +378,53 @@ static bool wait_for(struct ts_model *m, const struct ts_instr *instr)
 	return true;
 }
 
+/* What an op writes is not on the host; what it overwrites no longer is. */
+static void forget_copies(struct ts_model *m, uint32_t op)
+{
+	const struct ts_profile *p = m->graph->profile;
+	const struct ts_op *info = &p->ops[op];
+
+	for (uint32_t k = 0; k < info->n_writes; k++) {
+		uint32_t version = p->uses[info->first_write + k];
+		uint32_t old = p->values[version].in_place_of;
+
+		m->state.host[version] = 0;
+		if (old != TS_NONE)
+			m->state.host[old] = 0;
+	}
+}
+
+/*
+ * An op that overwrites a storage, or is the last to use it, waits for the
+ * copy out of it that is on its way.
+ */
+static void wait_for_storage(struct ts_model *m, uint32_t op)
+{
+	const struct ts_graph *g = m->graph;
+	const struct ts_op *info = &g->profile->ops[op];
+	struct ts_run_state *s = &m->state;
+	uint32_t object;
+	bool in_use;
+
+	if (s->d2h.busy == TS_NONE)
+		return;
+	object = g->object_of[s->d2h.busy];
+	in_use = g->objects[object].last_op == op &&
+	         !g->objects[object].persistent;
+	for (uint32_t k = 0; !in_use && k < info->n_writes; k++)
+		in_use =
+		        g->object_of[g->profile->uses[info->first_write + k]] ==
+		        object;
+	if (!in_use)
+		return;
+	for (uint32_t version = s->d2h.busy; s->d2h.busy == version;) {
+		double before = s->t;
+
+		advance(m, -1, 0);
+		s->outcome.wait_memory_ns += (uint64_t)(s->t - before);
+	}
+}
+
 static void after_op(struct ts_model *m, const struct ts_instr *instr)
 {
 	const struct ts_graph *g = m->graph;
@@ -369,6 +436,7 @@ static void after_op(struct ts_model *m, const struct ts_instr *instr)
 		if (s->status[gap] == BACK)
 			end_gap(m, gap);
 	}
+	forget_copies(m, instr->op);
 	for (uint32_t v = m->copy_head[instr->op]; v != TS_NONE;
 	        v = m->copy_next[v])
 		enqueue(m, g->gaps[v].version);
@@ -412,16 +480,21 @@ static void drain(struct ts_model *m, uint32_t op)
 
 bool ts_engines_run_instr(struct ts_model *m, uint32_t k)
 {
-	const struct ts_instr *instr = &m->program.instrs[k];
+	struct ts_instr own = m->program.instrs[k];
+	const struct ts_instr *instr = &own;
 	struct ts_run_state *s = &m->state;
 	double end;
 
+	own.alloc_bytes += s->arriving;
+	s->arriving = 0;
 	if (!k || m->program.instrs[k - 1].op != instr->op) {
 		open_windows(m, instr->op);
 		start_h2d(m, 0);
 	}
 	if (!wait_for(m, instr))
 		return false;
+	if (instr->value == TS_NONE)
+		wait_for_storage(m, instr->op);
 	s->used += instr->alloc_bytes;
 	if (s->used > s->peak)
 		s->peak = s->used;

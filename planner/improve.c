@@ -2,12 +2,20 @@
 /*
  * Local search: a fixed number of evaluations on the event model, so that the
  * same input gives the same plan on every machine. Called by ts_plan_make().
+ *
+ * It walks: a change is taken where the step gets no slower than the walk's
+ * threshold allows, which shrinks to nothing; the best plan seen is kept.
  */
 #include "planner/repair.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Up to so many movable gaps a tape counts as short. */
+#define SMALL 40
+/* Threshold at the start of the walk on a short tape. */
+#define SLACK 0.3
 
 /* A gap that may change, and what it may become. */
 struct movable {
@@ -19,6 +27,12 @@ struct movable {
 
 struct improve {
 	struct ts_search *search;
+	/* Where the walk stands. */
+	struct ts_choice here;
+	uint64_t here_ns;
+	enum ts_window_mode windows;
+	/* How much slower a step may get, in parts of the step. */
+	double threshold;
 	struct movable *movable; /* dearest replay per byte first */
 	uint32_t n;
 	uint64_t random;
@@ -77,32 +91,35 @@ static int find_movable(struct improve *im)
 	return 0;
 }
 
-/* Evaluates the trial; keeps it and anchors there where it is better. */
-static int try(
-        struct improve *im, enum ts_window_mode windows, bool *ret_better)
+/* Evaluates the trial; goes there where the threshold allows. */
+static int try(struct improve *im, enum ts_window_mode windows)
 {
 	struct ts_search *s = im->search;
-	struct ts_outcome outcome;
+	struct ts_outcome outcome, again;
 	int err;
 
 	im->left--;
-	*ret_better = false;
 	ts_windows_set(s->graph, &s->trial, windows);
 	err = ts_model_try(s->model, &s->trial, &outcome);
-	if (err || !outcome.fits || outcome.step_ns >= s->best.outcome.step_ns)
+	if (err || !outcome.fits)
 		return err;
-	*ret_better = true;
-	ts_choice_copy(&s->best.choice, &s->trial);
-	s->best.outcome = outcome;
-	s->best.windows = windows;
-	return ts_model_anchor(s->model, &s->trial, &outcome);
+	if (outcome.step_ns < s->best.outcome.step_ns) {
+		ts_choice_copy(&s->best.choice, &s->trial);
+		s->best.outcome = outcome;
+		s->best.windows = windows;
+	}
+	if ((double)outcome.step_ns > (double)im->here_ns * (1 + im->threshold))
+		return 0;
+	ts_choice_copy(&im->here, &s->trial);
+	im->here_ns = outcome.step_ns;
+	im->windows = windows;
+	return ts_model_anchor(s->model, &s->trial, &again);
 }
 
 /* All combinations, where there are few enough. */
 static int enumerate(struct improve *im, uint32_t combinations)
 {
 	struct ts_search *s = im->search;
-	bool better;
 	int err = 0;
 
 	for (uint32_t c = 0; !err && c < combinations; c++) {
@@ -117,7 +134,7 @@ static int enumerate(struct improve *im, uint32_t combinations)
 			rest /= m->n_actions;
 		}
 		for (uint32_t w = 0; !err && w < TS_WINDOW_MODES; w++)
-			err = try(im, (enum ts_window_mode)w, &better);
+			err = try(im, (enum ts_window_mode)w);
 	}
 	return err;
 }
@@ -125,7 +142,7 @@ static int enumerate(struct improve *im, uint32_t combinations)
 /* A movable gap with action @action, near the front of the order or back. */
 static const struct movable *pick(struct improve *im, enum ts_action action)
 {
-	const struct ts_choice *choice = &im->search->best.choice;
+	const struct ts_choice *choice = &im->here;
 
 	for (uint32_t attempt = 0; attempt < 64; attempt++) {
 		const struct movable *m = &im->movable[draw(im, im->n)];
@@ -147,7 +164,7 @@ static const struct movable *make_room(
 	for (uint32_t i = im->n; i-- > 0;) {
 		const struct movable *m = &im->movable[i];
 
-		if (s->best.choice.action[m->gap] != TS_KEEP ||
+		if (im->here.action[m->gap] != TS_KEEP ||
 		        m->cost_per_byte >= instead->cost_per_byte)
 			continue;
 		if (s->graph->gaps[m->gap].size_bytes < bytes || skip--)
@@ -157,14 +174,14 @@ static const struct movable *make_room(
 	return NULL;
 }
 
-/* One random change of the best choice, in the trial. False: nothing. */
+/* One random change of where the walk is, in the trial. False: nothing. */
 static bool mutate(struct improve *im)
 {
 	struct ts_search *s = im->search;
 	uint8_t *action = s->trial.action;
 	const struct movable *a, *b;
 
-	ts_choice_copy(&s->trial, &s->best.choice);
+	ts_choice_copy(&s->trial, &im->here);
 	switch (draw(im, 7)) {
 	case 0: /* Memory is left: keep what was replayed. */
 		a = pick(im, TS_REPLAY);
@@ -213,7 +230,7 @@ static bool mutate(struct improve *im)
 	default:
 		a = &im->movable[draw(im, im->n)];
 		action[a->gap] = a->actions[draw(im, a->n_actions)];
-		return action[a->gap] != s->best.choice.action[a->gap];
+		return action[a->gap] != im->here.action[a->gap];
 	}
 }
 
@@ -221,20 +238,47 @@ static bool mutate(struct improve *im)
 static int keep_what_fits(struct improve *im)
 {
 	struct ts_search *s = im->search;
-	bool better;
+	uint32_t enough = im->left / 4 * 3;
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < im->n && im->left > 0; i++) {
+	for (uint32_t i = 0; !err && i < im->n && im->left > enough; i++) {
 		const struct movable *m = &im->movable[i];
-		uint32_t quarter = im->left / 4;
 
-		if (s->best.choice.action[m->gap] != TS_REPLAY)
+		if (im->here.action[m->gap] != TS_REPLAY)
 			continue;
-		if (im->left <= quarter * 3)
-			break;
-		ts_choice_copy(&s->trial, &s->best.choice);
+		ts_choice_copy(&s->trial, &im->here);
 		s->trial.action[m->gap] = TS_KEEP;
-		err = try(im, s->best.windows, &better);
+		err = try(im, im->windows);
+	}
+	return err;
+}
+
+/* Random changes; short tapes may climb out of a hollow on the way. */
+static int walk(struct improve *im, uint32_t evaluations)
+{
+	struct ts_search *s = im->search;
+	bool small = im->n <= SMALL;
+	int err = 0;
+
+	for (uint32_t idle = 0; !err && im->left && idle < 8 * evaluations;
+	        idle++) {
+		enum ts_window_mode windows = im->windows;
+
+		im->threshold =
+		        small ? SLACK * (double)im->left / (double)evaluations
+		              : 0;
+		if (!mutate(im))
+			continue;
+		while (small && draw(im, 3) == 0) {
+			const struct movable *m = &im->movable[draw(im, im->n)];
+
+			s->trial.action[m->gap] =
+			        m->actions[draw(im, m->n_actions)];
+		}
+		if (small && draw(im, 8) == 0)
+			windows =
+			        (enum ts_window_mode)draw(im, TS_WINDOW_MODES);
+		err = try(im, windows);
 	}
 	return err;
 }
@@ -250,24 +294,25 @@ int ts_search_improve(struct ts_search *s, uint32_t evaluations)
 
 	if (err || !evaluations || !im.n)
 		goto out_free;
-	for (uint32_t i = 0; i < im.n && combinations <= evaluations; i++)
-		combinations *= im.movable[i].n_actions;
-	err = ts_model_anchor(s->model, &s->best.choice, &outcome);
+	err = ts_choice_init(&im.here, s->graph->n_gaps);
 	if (err)
 		goto out_free;
-	if (combinations * TS_WINDOW_MODES <= evaluations) {
+	ts_choice_copy(&im.here, &s->best.choice);
+	im.here_ns = s->best.outcome.step_ns;
+	im.windows = s->best.windows;
+	for (uint32_t i = 0; i < im.n && combinations <= evaluations; i++)
+		combinations *= im.movable[i].n_actions;
+	err = ts_model_anchor(s->model, &im.here, &outcome);
+	if (!err && combinations * TS_WINDOW_MODES <= evaluations) {
 		err = enumerate(&im, (uint32_t)combinations);
 		goto out_free;
 	}
-	err = keep_what_fits(&im);
-	for (uint32_t idle = 0; !err && im.left && idle < 8 * evaluations;
-	        idle++) {
-		bool better;
-
-		if (mutate(&im))
-			err = try(&im, s->best.windows, &better);
-	}
+	if (!err)
+		err = keep_what_fits(&im);
+	if (!err)
+		err = walk(&im, evaluations);
 out_free:
+	ts_choice_finish(&im.here);
 	free(im.movable);
 	return err;
 }

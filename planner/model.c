@@ -248,7 +248,7 @@ static void start_state(struct ts_model *m)
 	s->iteration = 1;
 }
 
-/* New step: versions that this step writes are not on the host yet. */
+/* New step: what came with the last one and died in it comes again. */
 static void next_iteration(struct ts_model *m)
 {
 	const struct ts_graph *g = m->graph;
@@ -256,10 +256,15 @@ static void next_iteration(struct ts_model *m)
 
 	s->iteration++;
 	s->instr = 0;
-	for (uint32_t gap = 0; gap < g->n_gaps; gap++) {
-		if (g->gaps[gap].born_op != TS_NONE &&
-		        g->gaps[gap].to_op < g->n_ops)
-			s->host[g->gaps[gap].version] = 0;
+	s->arriving = 0;
+	for (uint32_t v = 0; v < g->profile->n_values; v++) {
+		const struct ts_object *object = &g->objects[g->object_of[v]];
+
+		if (g->writer[v] != TS_NONE || object->persistent ||
+		        object->last_op == TS_NONE)
+			continue;
+		s->arriving += object->size_bytes;
+		s->host[v] = 0;
 	}
 }
 

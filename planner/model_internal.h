@@ -39,6 +39,8 @@ struct ts_run_state {
 	double t;
 	uint64_t used;
 	uint64_t peak;
+	/* Inputs of this step that its first instruction makes room for. */
+	uint64_t arriving;
 	uint32_t iteration;
 	uint32_t instr;
 	struct ts_engine d2h;

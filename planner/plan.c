@@ -10,11 +10,14 @@
 
 /* Gaps below this share of the peak (as a shift) are not worth moving. */
 #define MIN_GAP_SHIFT 14
+/* Evaluations of the search: so many ops in all, and never more than that. */
+#define SEARCH_OPS      1000000
+#define MAX_EVALUATIONS 3000
 
 struct ts_plan_options ts_plan_default_options(void)
 {
 	return (struct ts_plan_options){
-	        .search_evaluations = 400,
+	        .search_evaluations = TS_SEARCH_AUTO,
 	        .baselines = true,
 	};
 }
@@ -120,6 +123,17 @@ static int try_baselines(struct ts_search *s)
 	return err;
 }
 
+/* About as long for every tape: long ones get fewer evaluations. */
+static uint32_t evaluations(
+        const struct ts_graph *g, const struct ts_plan_options *options)
+{
+	uint32_t n = SEARCH_OPS / (g->n_ops + 1);
+
+	if (options->search_evaluations != TS_SEARCH_AUTO)
+		return options->search_evaluations;
+	return n < MAX_EVALUATIONS ? n : MAX_EVALUATIONS;
+}
+
 int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
 {
 	const struct ts_graph *g = s->graph;
@@ -149,7 +163,7 @@ int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
 	if (!err && options->baselines)
 		err = try_baselines(s);
 	if (!err && s->best.outcome.fits)
-		err = ts_search_improve(s, options->search_evaluations);
+		err = ts_search_improve(s, evaluations(g, options));
 	return err;
 }
 

@@ -63,8 +63,13 @@ struct ts_plan_stats {
 	uint64_t simulated_instrs;
 };
 
+#define TS_SEARCH_AUTO UINT32_MAX
+
 struct ts_plan_options {
-	/* Evaluations of the local search; 0: none. */
+	/*
+	 * Evaluations of the local search; 0: none; TS_SEARCH_AUTO: a number
+	 * that depends on the length of the tape alone.
+	 */
 	uint32_t search_evaluations;
 	/* Values below are never moved; 0: the planner's own threshold. */
 	uint64_t min_gap_bytes;

@@ -375,9 +375,8 @@ int ts_program_compile(struct ts_program *p, const struct ts_choice *choice)
 		if (info->to_op >= g->n_ops)
 			p->cyclic = true;
 		if (!p->held[gap])
-			p->copy_op[gap] = info->born_op == TS_NONE
-			                          ? info->from_op
-			                          : info->born_op;
+			p->copy_op[gap] =
+			        info->born_op == TS_NONE ? 0 : info->born_op;
 	}
 	for (uint32_t i = 0; !err && i < g->n_ops; i++)
 		err = compile_op(p, choice, i);

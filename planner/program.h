@@ -54,7 +54,11 @@ struct ts_program {
 	uint32_t *needs;
 	/* By gap: op of the first need (swap) or the replay; its own count. */
 	uint32_t *need_op;
-	/* By gap: op after which its copy out is queued; TS_NONE: none. */
+	/*
+	 * By gap: op after which its copy out is queued, as early as may be
+	 * (what came from outside: after the first op); TS_NONE: the host has
+	 * it.
+	 */
 	uint32_t *copy_op;
 	uint64_t replay_ns;
 	/* A wrapping gap is swapped: one step leans on the one before. */

@@ -121,9 +121,7 @@ int ts_cli_policy_run(const struct ts_graph *graph, uint64_t limit_bytes,
 	memset(ret_result, 0, sizeof(*ret_result));
 	ret_result->outcome.step_ns = TS_NEVER;
 	if (!strcmp(policy, "tapeswap"))
-		err = run_planner(&search,
-		        ts_plan_default_options().search_evaluations,
-		        ret_result);
+		err = run_planner(&search, TS_SEARCH_AUTO, ret_result);
 	else if (!strcmp(policy, "two-pass"))
 		err = run_planner(&search, 0, ret_result);
 	else if (!strcmp(policy, "ga-seeded"))

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Random small tapes, the same for the same seed. */
+#ifndef TS_TEST_RANDOM_TAPE_H
+#define TS_TEST_RANDOM_TAPE_H
+
+#include "planner/profile.h"
+
+struct ts_random {
+	uint64_t state;
+};
+
+void ts_random_seed(struct ts_random *random, uint64_t seed);
+/* Uniform below @n. */
+uint32_t ts_random_below(struct ts_random *random, uint32_t n);
+
+/*
+ * A step of a few forward ops (a chain with skips, shared inputs, in-place
+ * updates), its backward, and now and then parameters with optimizer state.
+ */
+int ts_random_tape(uint64_t seed, struct ts_profile *ret_profile);
+
+#endif
