@@ -177,6 +177,45 @@ START_TEST(devices_know_each_other)
 }
 END_TEST
 
+static int visible_devices(const char *list)
+{
+	int count = 0;
+
+	setenv("SIMGPU_DEVICES", "4", 1);
+	setenv("CUDA_VISIBLE_DEVICES", list, 1);
+	if (cuInit(0) == CUDA_SUCCESS)
+		OK(cuDeviceGetCount(&count));
+	return count;
+}
+
+START_TEST(visible_devices_are_chosen_and_ordered)
+{
+	CUuuid first, second;
+	int bus;
+
+	ck_assert_int_eq(visible_devices("3,1"), 2);
+	OK(cuDeviceGetAttribute(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 0));
+	ck_assert_int_eq(bus, 7 + 3);
+	OK(cuDeviceGetUuid_v2(&first, 0));
+	OK(cuDeviceGetUuid_v2(&second, 1));
+	ck_assert_int_eq(first.bytes[15], 4);
+	ck_assert_int_eq(second.bytes[15], 2);
+}
+END_TEST
+
+START_TEST(a_bad_entry_ends_the_list_of_visible_devices)
+{
+	ck_assert_int_eq(visible_devices("2,9,1"), 1);
+}
+END_TEST
+
+START_TEST(no_visible_device)
+{
+	ck_assert_int_eq(visible_devices(""), 0);
+	FAILS(cuInit(0), CUDA_ERROR_NO_DEVICE);
+}
+END_TEST
+
 /* An access outside of any mapping breaks the device for good; only what asks
  * nothing of the context still answers. */
 START_TEST(an_illegal_access_stays)
@@ -255,6 +294,9 @@ int main(void)
 	tcase_add_test(tests, primary_context_lives_while_it_is_retained);
 	tcase_add_test(tests, limits_and_settings_hold);
 	tcase_add_test(tests, devices_know_each_other);
+	tcase_add_test(tests, visible_devices_are_chosen_and_ordered);
+	tcase_add_test(tests, a_bad_entry_ends_the_list_of_visible_devices);
+	tcase_add_test(tests, no_visible_device);
 	tcase_add_test(tests, an_illegal_access_stays);
 	tcase_add_test(tests, a_fork_cannot_use_the_device);
 	tcase_add_loop_test(

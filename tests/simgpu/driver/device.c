@@ -31,16 +31,19 @@ int sg_devices_create(void)
 	for (unsigned i = 0; i < sg_settings.device_count; i++) {
 		struct sg_device *dev = &devices[i];
 
-		dev->ordinal = (int)i;
+		dev->physical = (int)i;
 		dev->model = model;
 		memcpy(dev->uuid, "simgpu", 6);
 		for (unsigned c = 0; model.name[c]; c++)
 			dev->uuid[6 + c % 8] ^= (unsigned char)model.name[c];
 		dev->uuid[15] = (unsigned char)(i + 1);
-		dev->engines = sg_engines_create(dev);
+	}
+	sg_device_count = sg_devices_visible(devices, sg_settings.device_count);
+	for (unsigned i = 0; i < sg_settings.device_count; i++) {
+		devices[i].ordinal = (int)i;
+		devices[i].engines = sg_engines_create(&devices[i]);
 	}
 	sg_devices = devices;
-	sg_device_count = sg_settings.device_count;
 	return 0;
 }
 
@@ -171,7 +174,7 @@ CUresult cuDeviceGetPCIBusId(char *id, int bytes, CUdevice device)
 	if (!id || bytes < 1)
 		return CUDA_ERROR_INVALID_VALUE;
 	snprintf(id, (size_t)bytes, "0000:%02X:00.0",
-	        FIRST_BUS + (unsigned)device);
+	        FIRST_BUS + (unsigned)sg_devices[device].physical);
 	return CUDA_SUCCESS;
 }
 
@@ -186,11 +189,14 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 		if (sscanf(id, "%x:%x.%x", &bus, &slot, &function) < 2)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (domain || slot || function || bus < FIRST_BUS ||
-	        bus - FIRST_BUS >= sg_device_count)
-		return CUDA_ERROR_INVALID_DEVICE;
-	*device = (int)(bus - FIRST_BUS);
-	return CUDA_SUCCESS;
+	for (unsigned i = 0;
+	        !domain && !slot && !function && i < sg_device_count; i++) {
+		if (bus != FIRST_BUS + (unsigned)sg_devices[i].physical)
+			continue;
+		*device = (int)i;
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuDeviceGetExecAffinitySupport(
@@ -219,10 +225,10 @@ CUresult cuDeviceGetAttribute(
 		return CUDA_ERROR_INVALID_VALUE;
 	switch ((int)attribute) {
 	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-		*value = FIRST_BUS + dev->ordinal;
+		*value = FIRST_BUS + dev->physical;
 		return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
-		*value = dev->ordinal;
+		*value = dev->physical;
 		return CUDA_SUCCESS;
 	}
 	return sg_model_attribute(&dev->model, (int)attribute, value);
@@ -314,9 +320,19 @@ SG_EXPORT int simgpu_device_count(void)
 
 	sg_lock();
 	if (!sg_start())
-		count = (int)sg_device_count;
+		count = (int)sg_settings.device_count;
 	sg_unlock();
 	return count;
+}
+
+/* By the machine's number, whether the process sees the device or not. */
+static const struct sg_device *by_place(int physical)
+{
+	for (unsigned i = 0; i < sg_settings.device_count; i++) {
+		if (sg_devices[i].physical == physical)
+			return &sg_devices[i];
+	}
+	return NULL;
 }
 
 SG_EXPORT int simgpu_device_get_info(
@@ -326,7 +342,7 @@ SG_EXPORT int simgpu_device_get_info(
 
 	sg_lock();
 	if (!sg_start())
-		dev = sg_device_get(device);
+		dev = by_place(device);
 	if (dev) {
 		*ret_info = (struct simgpu_device_info){
 		        .total_bytes = dev->model.memory_bytes,
@@ -337,7 +353,7 @@ SG_EXPORT int simgpu_device_get_info(
 		        .busy_compute_ns = dev->busy_ns[SG_ENGINE_COMPUTE],
 		        .sm_major = dev->model.sm_major,
 		        .sm_minor = dev->model.sm_minor,
-		        .pci_bus = FIRST_BUS + dev->ordinal,
+		        .pci_bus = FIRST_BUS + dev->physical,
 		};
 		snprintf(ret_info->name, sizeof(ret_info->name), "%s",
 		        dev->model.device_name);

@@ -343,6 +343,8 @@ CUresult cuInit(unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (forked)
 		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!sg_device_count)
+		return CUDA_ERROR_NO_DEVICE;
 	if (!initialised) {
 		initialised = true;
 		owner = getpid();

@@ -135,7 +135,8 @@ struct sg_counters {
 };
 
 struct sg_device {
-	int ordinal;
+	int ordinal;  /* as the process counts them */
+	int physical; /* as the machine does */
 	struct sg_model model;
 	unsigned char uuid[16];
 	/* control */
@@ -152,6 +153,7 @@ struct sg_device {
 	uint64_t physical_bytes, physical_peak_bytes;   /* with contexts */
 	uint64_t allocated_bytes, allocated_peak_bytes; /* driver allocations */
 };
+/* Those the process sees come first. */
 extern struct sg_device *sg_devices;
 extern unsigned sg_device_count;
 

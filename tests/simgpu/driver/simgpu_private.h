@@ -33,9 +33,10 @@ struct simgpu_device_info {
 	int pci_domain, pci_bus, pci_device;
 };
 
-/* Number of devices, without cuInit. */
+/* Number of devices of the machine, without cuInit; CUDA_VISIBLE_DEVICES does
+ * not matter here. */
 int simgpu_device_count(void);
-/* 0, or -ENODEV. Needs no context and no cuInit. */
+/* 0, or -ENODEV. device is the machine's number. Needs no context, no cuInit. */
 int simgpu_device_get_info(int device, struct simgpu_device_info *ret_info);
 
 /*

@@ -14,6 +14,9 @@ int sg_settings_read(void);
 int sg_model_read(const char *name, struct sg_model *ret_model);
 /* Creates the devices with their engines. 0 or negative errno. */
 int sg_devices_create(void);
+/* Puts the devices CUDA_VISIBLE_DEVICES names first, in its order; returns how
+ * many those are. */
+unsigned sg_devices_visible(struct sg_device *devices, unsigned count);
 /* The device of that ordinal, or NULL. */
 struct sg_device *sg_device_get(CUdevice ordinal);
 /* An attribute that is the same for all devices of a model. */
