@@ -26,6 +26,11 @@ CHECK_LINE = re.compile(
 UNITTEST_LINE = re.compile(r"^Ran (\d+) tests? in", re.M)
 UNITTEST_BAD = re.compile(r"\b(?:failures|errors)=(\d+)")
 
+# What says in a test program's output what went wrong.
+FAULT_LINE = re.compile(
+    r":[EF]:|FAIL|Assertion|runtime error|ERROR: |WARNING: Thread|SUMMARY|#0 "
+)
+
 # Meson suites whose programs start others that are not built with the
 # sanitizer, into which a sanitized library cannot be preloaded.
 NOT_SANITIZED = ("process",)
@@ -101,7 +106,11 @@ def meson_tests(folder, environment, *options):
         ok = test["result"] in ("OK", "EXPECTEDFAIL")
         count = count_output(output, ok)
         if not ok:
-            count.text = f"{test['name']}: {test['result']}\n{output}\n"
+            lines = output.splitlines()
+            shown = [line for line in lines if FAULT_LINE.search(line)] or lines
+            count.text = "\n".join(
+                [f"{test['name']}: {test['result']}", *shown[:12], ""]
+            )
         total.add(count)
     if not total.passed and not total.failed:
         raise Failure(f"meson test in {folder} ran nothing")
@@ -122,7 +131,6 @@ def sanitizer_tests(name):
     if not (ROOT / folder / "build.ninja").exists():
         command(["meson", "setup", folder, *arguments])
     command(["ninja", "-C", folder])
-    environment = {**environment, "CK_FORK": "no"}
     return meson_tests(
         folder,
         environment,
