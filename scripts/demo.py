@@ -58,8 +58,8 @@ def column(output, report, limit=None, moved=None):
         size(limit) if limit else "none",
         size(int(PEAK.search(output).group(1))),
         size(report["physical_peak_bytes"]),
-        size(moved["out"]) if moved else "0",
-        size(moved["in"]) if moved else "0",
+        size(moved["out_bytes"]) if moved else "0",
+        size(moved["in_bytes"]) if moved else "0",
         f"{statistics.median(times[len(times) // 2:]):.2f} ms",
         str(report["memory_errors"]),
     ]
@@ -104,10 +104,9 @@ def main():
         },
     )
     seen = json.loads(status.read_text(encoding="utf-8"))
-    moved = {"out": seen["out_bytes"], "in": seen["in_bytes"]}
 
     left = column(free_output, free)
-    right = column(output, report, limit, moved)
+    right = column(output, report, limit, seen)
     print(f"\n{'':30}{'unlimited':>14}{f'at {args.share:g} %':>14}")
     for name, one, other in zip(ROWS, left, right):
         print(f"{name:30}{one:>14}{other:>14}")

@@ -87,11 +87,6 @@ def losses(outcome):
     return [float(line[line.index("loss") + 1]) for line in words]
 
 
-def untimed(output):
-    """What a run printed, but for the times of its steps."""
-    return re.sub(r"time +[\d.]+ ms", "", output)
-
-
 def reserved_peak(outcome):
     steps = outcome.steps()
     if steps:
@@ -151,28 +146,32 @@ def capped(spec, limit):
     )
 
 
+def printed(outcome):
+    """What a script printed, but for the times of its steps."""
+    return re.sub(r"  time [0-9.]+ ms", "", outcome.out)
+
+
 def check_capped(outcome, limit):
-    report = outcome.report
+    """The limit held, and the agent saw what the device did."""
+    report, status = outcome.report, outcome.status
     expect(
         report["physical_peak_bytes"] <= limit,
         f"physical peak {report['physical_peak_bytes']} over {limit}",
     )
-    expect_equal(outcome.status["limit_bytes"], limit, "limit in the status")
-    check_ops(outcome)
-
-
-def check_ops(outcome):
-    """The agent has seen every op, and made none but those it tells of."""
-    report, status = outcome.report, outcome.status
+    expect(status, f"no status file\n{outcome.err[-2000:]}")
+    expect_equal(status["limit_bytes"], limit, "limit in the status")
     totals = status["totals"]
-    # What is inside a graph is launched by the device alone.
     if totals["graph_launches"]:
-        return
+        return  # the device counts a graph's nodes each time it runs
     moved = [device["moved"] for device in status["devices"]]
     own = sum(m["copies_out"] + m["copies_in"] for m in moved)
-    expect_equal(totals["launches"], report["launches"], "launches")
-    expect_equal(totals["copies"] + own, report["copies"], "copies")
-    expect_equal(totals["sets"], report["memsets"], "memory sets")
+    seen = {
+        "launches": totals["launches"],
+        "copies": totals["copies"] + own,
+        "memsets": totals["sets"],
+    }
+    wanted = {key: report[key] for key in seen}
+    expect_equal(seen, wanted, "operations by the agent and by the device")
 
 
 def cap60(name, spec):
@@ -181,7 +180,10 @@ def cap60(name, spec):
     outcome = run(capped(spec, limit))
     record(name, "cap60", outcome, limit_bytes=limit)
     check_capped(outcome, limit)
-    expect_equal(losses(outcome), losses(unlimited), "losses under the limit")
+    expect(outcome.status["in_bytes"] > 0, "nothing was moved")
+    expect_equal(
+        printed(outcome), printed(unlimited), "output under the limit"
+    )
 
 
 def roomy(name, spec):
@@ -190,13 +192,11 @@ def roomy(name, spec):
     outcome = run(capped(spec, limit))
     record(name, "roomy", outcome, limit_bytes=limit)
     check_capped(outcome, limit)
+    for device in outcome.status["devices"]:
+        moved = {key: n for key, n in device["moved"].items() if n}
+        expect(not moved, f"moved without need: {moved}")
     expect_equal(
-        untimed(outcome.out), untimed(unlimited.out), "output under the limit"
-    )
-    expect_equal(
-        [outcome.status["out_bytes"], outcome.status["in_bytes"]],
-        [0, 0],
-        "bytes moved",
+        printed(outcome), printed(unlimited), "output under the limit"
     )
 
 
