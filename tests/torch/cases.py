@@ -16,6 +16,8 @@ import json
 import math
 import re
 
+import jsonschema
+
 from harness import (
     BIG_DEVICE,
     ROOT,
@@ -26,7 +28,7 @@ from harness import (
     run,
     run_once,
 )
-from runner import Case, expect, expect_equal
+from runner import Case, Failure, expect, expect_equal
 
 GIB = 1 << 30
 
@@ -151,6 +153,18 @@ def printed(outcome):
     return re.sub(r"  time [0-9.]+ ms", "", outcome.out)
 
 
+def check_schema(content):
+    """A JSON file holds to the schema that it names."""
+    name = content.get("schema")
+    with open(
+        ROOT / f"schemas/{name}.schema.json", encoding="utf-8"
+    ) as file:
+        schema = json.load(file)
+    kind = jsonschema.validators.validator_for(schema)
+    for error in kind(schema).iter_errors(content):
+        raise Failure(f"{name}: {error.json_path}: {error.message}")
+
+
 def check_capped(outcome, limit):
     """The limit held, and the agent saw what the device did."""
     report, status = outcome.report, outcome.status
@@ -159,6 +173,8 @@ def check_capped(outcome, limit):
         f"physical peak {report['physical_peak_bytes']} over {limit}",
     )
     expect(status, f"no status file\n{outcome.err[-2000:]}")
+    for content in report, status, outcome.plan:
+        check_schema(content)
     expect_equal(status["limit_bytes"], limit, "limit in the status")
     totals = status["totals"]
     if totals["graph_launches"]:
@@ -180,7 +196,11 @@ def cap60(name, spec):
     outcome = run(capped(spec, limit))
     record(name, "cap60", outcome, limit_bytes=limit)
     check_capped(outcome, limit)
-    expect(outcome.status["in_bytes"] > 0, "nothing was moved")
+    moved = [device["moved"] for device in outcome.status["devices"]]
+    expect(
+        any(m["in_bytes"] or m["reclaimed_pages"] for m in moved),
+        "no page was moved or taken back",
+    )
     expect_equal(
         printed(outcome), printed(unlimited), "output under the limit"
     )
@@ -309,15 +329,16 @@ def all_cases():
         *gpt("accumulate", "--accumulate", 2, "--eval-every", 2, steps=4),
         *gpt("compile", "--compile", steps=3),
         *gpt("torch-2.11", venv="venv-2.11"),
-        *workload("mlp", small, "mlp", steps=5),
-        *workload("lenet", small, "lenet", steps=5),
+        *workload("mlp", small, "mlp", "--batch", 16384, steps=5),
+        *workload("lenet", small, "lenet", "--batch", 1024, steps=5),
         *workload("lstm", WORKLOADS / "lstm.py", steps=3),
         *workload("graphs", WORKLOADS / "graphs.py", steps=5),
         *workload("bert-small", language, "bert-small", steps=3),
         *workload("gpt2-small", language, "gpt2-small", steps=3),
         *workload("llama-small", language, "llama-small", steps=3),
         *workload(
-            "resnet18", vision, "resnet18", "--batch", 4, "--size", 64, steps=3
+            "resnet18", vision, "resnet18", "--batch", 128, "--size", 64,
+            steps=3,
         ),
         *workload("bert-large", language, "bert-large", steps=3, big=True),
     ]
