@@ -139,9 +139,9 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	Suite *suite = suite_create("code_wheel");
-	TCase *tests = tcase_create("wheel");
 	char pattern[4096];
+	Suite *suite;
+	TCase *tests;
 
 	snprintf(pattern, sizeof(pattern),
 	        "%s/lib/python3*/site-packages/torch/lib/libtorch_cuda*.so",
@@ -150,6 +150,8 @@ int main(int argc, char **argv)
 		printf("no PyTorch in %s\n", argc > 1 ? argv[1] : ".");
 		return 77;
 	}
+	suite = suite_create("code_wheel");
+	tests = tcase_create("wheel");
 	tcase_set_timeout(tests, 300);
 	tcase_add_test(tests, every_kernel_has_a_layout);
 	suite_add_tcase(suite, tests);
