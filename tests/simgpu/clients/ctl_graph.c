@@ -430,6 +430,47 @@ START_TEST(child_graphs_are_copies)
 }
 END_TEST
 
+/* However long a graph is, launching it keeps the host no longer. */
+START_TEST(a_long_graph_does_not_hold_the_host)
+{
+	CUDA_MEMSET_NODE_PARAMS params;
+	CUgraphNode node = NULL;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	start();
+	params = set_params(COPY_BYTES);
+	OK(cuGraphCreate(&graph, 0));
+	for (int i = 0; i < 3000; i++)
+		OK(cuGraphAddMemsetNode(
+		        &node, graph, &node, i > 0, &params, NULL));
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuGraphLaunch(exec, stream));
+	ck_assert_double_lt(
+	        client_us(client_mark(side), client_mark(side)), 10);
+	FAILS(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	ck_assert_double_gt(
+	        client_us(client_mark(side), client_mark(stream)), 3000 * 5);
+}
+END_TEST
+
+START_TEST(a_destroyed_event_stops_the_launch)
+{
+	CUgraphNode node;
+	CUgraphExec exec;
+	CUevent event;
+	CUgraph graph;
+
+	start();
+	event = client_event();
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddEventRecordNode(&node, graph, NULL, 0, event));
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuEventDestroy_v2(event));
+	FAILS(cuGraphLaunch(exec, stream), CUDA_ERROR_INVALID_HANDLE);
+}
+END_TEST
+
 static void count_up(void *arg)
 {
 	++*(atomic_int *)arg;
@@ -525,6 +566,8 @@ int main(void)
 	tcase_add_test(tests, a_cycle_cannot_be_instantiated);
 	tcase_add_test(tests, child_graphs_are_copies);
 	tcase_add_test(tests, host_nodes_and_event_nodes_run_at_every_launch);
+	tcase_add_test(tests, a_long_graph_does_not_hold_the_host);
+	tcase_add_test(tests, a_destroyed_event_stops_the_launch);
 	tcase_add_test(tests, user_objects_live_as_long_as_their_graphs);
 	tcase_add_test(tests, a_graph_can_be_drawn);
 	suite_add_tcase(suite, tests);

@@ -258,9 +258,11 @@ static void make_streams(struct sg_exec *exec, struct sg_ctx *ctx)
 	}
 	free(exec->streams);
 	exec->streams = sg_xcalloc(exec->n_branches, sizeof(*exec->streams));
-	for (unsigned b = 0; b < exec->n_branches; b++)
+	for (unsigned b = 0; b < exec->n_branches; b++) {
 		exec->streams[b] =
 		        sg_stream_new(ctx, SG_STREAM_NON_BLOCKING, 0);
+		exec->streams[b]->of_graph = true;
+	}
 	exec->ctx = ctx;
 	exec->ctx_id = ctx->h.id;
 }
@@ -280,8 +282,12 @@ static CUresult issue(struct sg_node *node, struct sg_stream *stream)
 	case SG_NODE_CHILD:
 		return launch(node->child, stream);
 	case SG_NODE_EVENT_RECORD:
+		if (!sg_handle_ok(node->work.event, SG_MAGIC_EVENT))
+			return CUDA_ERROR_INVALID_HANDLE;
 		return sg_event_record(node->work.event, stream);
 	case SG_NODE_EVENT_WAIT:
+		if (!sg_handle_ok(node->work.event, SG_MAGIC_EVENT))
+			return CUDA_ERROR_INVALID_HANDLE;
 		if (node->work.event->op)
 			sg_stream_add_wait(stream, node->work.event->op);
 		return mark(stream);

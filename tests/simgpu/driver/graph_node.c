@@ -6,6 +6,7 @@
 #include "tests/simgpu/driver/code.h"
 #include "tests/simgpu/driver/graph.h"
 #include "tests/simgpu/driver/sg.h"
+#include "tests/simgpu/driver/start.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -300,4 +301,40 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode *node, CUgraph graph,
 	SG_API(cuGraphAddEventWaitNode, SG_COST_NONE, SG_NEED_INIT);
 	all.eventWait.event = event;
 	return add(node, graph, deps, n_deps, &all);
+}
+
+/* ------------------------------------------------- memory nodes of the device
+ */
+
+/* There are no memory nodes, so they hold no memory. */
+CUresult cuDeviceGetGraphMemAttribute(
+        CUdevice device, CUgraphMem_attribute attribute, void *value)
+{
+	SG_API(cuDeviceGetGraphMemAttribute, SG_COST_NONE, SG_NEED_INIT);
+	if (!sg_device_get(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!value || (unsigned)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
+		return CUDA_ERROR_INVALID_VALUE;
+	*(cuuint64_t *)value = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceSetGraphMemAttribute(
+        CUdevice device, CUgraphMem_attribute attribute, void *value)
+{
+	SG_API(cuDeviceSetGraphMemAttribute, SG_COST_NONE, SG_NEED_INIT);
+	if (!sg_device_get(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	/* Only the high watermarks can be set, and only to zero. */
+	if (!value || *(cuuint64_t *)value ||
+	        (attribute != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH &&
+	                attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGraphMemTrim(CUdevice device)
+{
+	SG_API(cuDeviceGraphMemTrim, SG_COST_API, SG_NEED_INIT);
+	return sg_device_get(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }

@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As on a real device, a stream takes so many ops; then the host waits. */
+/* As on a real device, a stream takes so many ops; then the host waits. The
+ * nodes of a graph are no calls of the host: a bound for memory's sake only. */
 #define STREAM_DEPTH 1024
+#define BRANCH_DEPTH 65536
 
 static struct sg_op *spare; /* linked by next */
 static uint64_t next_seq = 1;
@@ -212,6 +214,7 @@ CUresult sg_op_enqueue(struct sg_op *op)
 {
 	struct sg_stream *stream = op->stream;
 	struct sg_device *dev = op->dev;
+	unsigned depth = stream->of_graph ? BRANCH_DEPTH : STREAM_DEPTH;
 	CUresult before = dev->sticky, r = before;
 
 	if (!r && stream->legacy)
@@ -227,7 +230,7 @@ CUresult sg_op_enqueue(struct sg_op *op)
 	}
 	op->seq = next_seq++;
 	op->correlation = op->seq;
-	while (stream->outstanding >= STREAM_DEPTH && sg_engine_step())
+	while (stream->outstanding >= depth && sg_engine_step())
 		sg_host_advance_to(sg_engine_now());
 	op->issue_ns = sg_host_now();
 	sg_engine_advance(op->issue_ns);

@@ -293,6 +293,7 @@ struct sg_stream {
 	struct sg_handle h;
 	struct sg_ctx *ctx;
 	bool legacy, per_thread, non_blocking;
+	bool of_graph; /* a branch of an instantiated graph */
 	int priority;
 	struct sg_op *last;   /* tail; ref held */
 	struct sg_op **waits; /* event waits the next op depends on; refs */
