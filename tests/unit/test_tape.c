@@ -18,13 +18,22 @@ static void add_block(uint64_t address, uint64_t bytes)
 	ts_blocks_report(&blocks, address, (int64_t)bytes, 0, &dead, &live);
 }
 
-static struct {
-	struct ts_func func;
-	struct ts_param params[3];
-} kernel = {.func = {.name = (char *)"kernel",
-                    .has_layout = true,
-                    .param_count = 3},
-        .params = {{0, 8}, {8, 4}, {12, 28}}};
+/* Parameters of 8, 4 and 28 bytes, one after the other. */
+static struct ts_func *kernel(void)
+{
+	static const struct ts_param params[] = {{0, 8}, {8, 4}, {12, 28}};
+	static struct ts_func *func;
+
+	if (func)
+		return func;
+	func = calloc(1, sizeof(*func) + sizeof(params));
+	ck_assert_ptr_nonnull(func);
+	func->name = (char *)"kernel";
+	func->has_layout = true;
+	func->param_count = 3;
+	memcpy(func->params, params, sizeof(params));
+	return func;
+}
 
 START_TEST(aligned_words_of_parameters_name_blocks)
 {
@@ -42,7 +51,7 @@ START_TEST(aligned_words_of_parameters_name_blocks)
 	memcpy(packed + 12, &second, 8);
 	memcpy(packed + 5, &third, 7);
 	ts_op_init(&op, TS_OP_LAUNCH, NULL);
-	op.func = &kernel.func;
+	op.func = kernel();
 	op.params = params;
 	ts_op_touch_params(&op, &blocks);
 	ck_assert_uint_eq(op.count, 2);
@@ -65,7 +74,7 @@ START_TEST(parameter_buffer_names_blocks)
 	ts_blocks_init(&blocks);
 	add_block(32 * MIB, MIB);
 	ts_op_init(&op, TS_OP_LAUNCH, NULL);
-	op.func = &kernel.func;
+	op.func = kernel();
 	op.extra = extra;
 	ts_op_touch_params(&op, &blocks);
 	ck_assert_uint_eq(op.count, 1);
@@ -82,7 +91,7 @@ START_TEST(unknown_parameters_may_mean_any_block)
 	for (uint64_t i = 1; i <= 100; i++)
 		add_block(i * MIB, 512);
 	ts_op_init(&op, TS_OP_LAUNCH, NULL);
-	op.func = &kernel.func;
+	op.func = kernel();
 	op.unknown_params = true;
 	ts_op_touch_params(&op, &blocks);
 	ck_assert_uint_eq(op.count, 100);
