@@ -261,6 +261,8 @@ int ts_pager_take_pages(struct ts_pager *pager, size_t count,
 int ts_pager_gather(struct ts_pager *pager, size_t count, size_t own_busy,
         unsigned int flags, struct ts_shortage *ret_shortage)
 {
+	bool asked_again = false;
+
 	while (pager->chunks.idle_count < count) {
 		size_t wanted = count - pager->chunks.idle_count, got;
 		int rc = create_chunks(pager, wanted, &got, ret_shortage);
@@ -280,6 +282,12 @@ int ts_pager_gather(struct ts_pager *pager, size_t count, size_t own_busy,
 		if (flags & TS_BEGIN_CAPTURING) {
 			ret_shortage->short_of = TS_SHORT_CAPTURING;
 			return -EBUSY;
+		}
+		/* Nothing to take: is there really no room? */
+		if (!asked_again) {
+			asked_again = true;
+			pager->no_room = false;
+			continue;
 		}
 		/* Ops being issued by other threads let their pages go soon. */
 		if (pager->busy_count == own_busy) {

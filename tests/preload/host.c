@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,16 +143,60 @@ static int work(void)
 	return 0;
 }
 
+static bool make_context(void *library)
+{
+	CUcontext context;
+
+	return !CALL(cuInit, 0) &&
+	       !CALL(cuDevicePrimaryCtxRetain, &context, 0) &&
+	       !CALL(cuCtxSetCurrent, context);
+}
+
+static int outcomes[3]; /* success, out of memory, anything else */
+
+static bool count(CUresult result)
+{
+	int place = result == CUDA_ERROR_OUT_OF_MEMORY ? 1 : 2;
+
+	outcomes[result == CUDA_SUCCESS ? 0 : place]++;
+	return result == CUDA_SUCCESS;
+}
+
+#define BUFFERS 6
+
+/* Six buffers of 4 MiB, set and copied in turn; for limits they exceed. */
+static int pressure(void)
+{
+	void *library = driver();
+	CUdeviceptr buffers[BUFFERS] = {0};
+
+	if (!make_context(library))
+		return fail("no context");
+	for (int i = 0; i < BUFFERS; i++)
+		count(CALL(cuMemAlloc_v2, &buffers[i], 4 * MIB));
+	for (int i = 0; i < 4 * BUFFERS; i++) {
+		CUdeviceptr to = buffers[i % BUFFERS];
+		CUdeviceptr from = buffers[(i + 1) % BUFFERS];
+
+		if (to)
+			count(CALL(cuMemsetD8_v2, to, 1, 4 * MIB));
+		if (to && from)
+			count(CALL(cuMemcpyDtoD_v2, to, from, 3 * MIB));
+	}
+	for (int i = 0; i < BUFFERS; i++)
+		if (buffers[i])
+			count(CALL(cuMemFree_v2, buffers[i]));
+	printf("%d %d %d\n", outcomes[0], outcomes[1], outcomes[2]);
+	return 0;
+}
+
 static int share(void)
 {
 	void *library = driver();
 	CUipcMemHandle handle;
-	CUcontext context;
 	CUdeviceptr a;
 
-	if (CALL(cuInit, 0) || CALL(cuDevicePrimaryCtxRetain, &context, 0) ||
-	        CALL(cuCtxSetCurrent, context) ||
-	        CALL(cuMemAlloc_v2, &a, 4 * MIB))
+	if (!make_context(library) || CALL(cuMemAlloc_v2, &a, 4 * MIB))
 		return fail("no memory");
 	printf("cuIpcGetMemHandle %d\n",
 	        (int)CALL(cuIpcGetMemHandle, &handle, a));
@@ -200,6 +245,7 @@ int main(int argc, char **argv)
 	        {"roads", roads},
 	        {"init", initialize},
 	        {"work", work},
+	        {"pressure", pressure},
 	        {"share", share},
 	        {"fork", child_after_work},
 	        {"threads", threads},

@@ -178,6 +178,72 @@ class Preload(unittest.TestCase):
             )
             self.assertEqual(report["memory_errors"], 0)
 
+    # 64 MiB of context, and four of the six buffers of 4 MiB.
+    PRESSURE_LIMIT = 80 << 20
+
+    def pressure(self, **settings):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(
+                HOST,
+                "pressure",
+                TAPESWAP_LIMIT=str(self.PRESSURE_LIMIT),
+                TAPESWAP_STATUS=f"{folder}/status.json",
+                SIMGPU_REPORT=f"{folder}/report.json",
+                **settings,
+            )
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            with open(f"{folder}/report.json", encoding="utf-8") as file:
+                report = json.load(file)
+            with open(f"{folder}/status.json", encoding="utf-8") as file:
+                status = json.load(file)
+        self.assertEqual(report["memory_errors"], 0, done.stderr)
+        self.assertLessEqual(
+            report["physical_peak_bytes"], self.PRESSURE_LIMIT
+        )
+        return [int(n) for n in done.stdout.split()], report, status
+
+    def test_more_than_the_limit_is_moved_in_and_out(self):
+        outcomes, report, status = self.pressure()
+        self.assertEqual(outcomes, [6 + 48 + 6, 0, 0])
+        moved = status["devices"][0]["moved"]
+        self.assertGreater(moved["out_bytes"], 0)
+        self.assertEqual(moved["out_bytes"], report["bytes_d2h"])
+        self.assertEqual(moved["in_bytes"], report["bytes_h2d"])
+        self.assertEqual(status["totals"]["sets"], 24)
+        self.assertEqual(status["totals"]["copies"], 24)
+
+    def test_pool_of_pinned_memory_that_is_too_small(self):
+        outcomes, _, status = self.pressure(TAPESWAP_HOST_LIMIT="4MiB")
+        self.assertGreater(outcomes[1], 0)
+        self.assertEqual(outcomes[2], 0)
+        self.assertLessEqual(
+            status["devices"][0]["host_pinned_bytes"], 4 << 20
+        )
+
+    def test_every_driver_call_of_the_agent_may_fail(self):
+        """A failure shows as out of memory, or not at all."""
+        for symbol in (
+            "cuMemGetInfo_v2",
+            "cuMemCreate",
+            "cuMemMap",
+            "cuMemSetAccess",
+            "cuMemUnmap",
+            "cuMemAddressReserve",
+            "cuMemHostAlloc",
+            "cuStreamCreate",
+            "cuMemcpyDtoHAsync_v2",
+            "cuMemcpyHtoDAsync_v2",
+            "cuStreamSynchronize",
+            "cuMemGetAllocationGranularity",
+        ):
+            for nth in 1, 2, 5, 9:
+                with self.subTest(symbol=symbol, nth=nth):
+                    outcomes, _, _ = self.pressure(
+                        SIMGPU_FAIL=f"{symbol}:{nth}"
+                    )
+                    self.assertLessEqual(outcomes[1], 1)
+                    self.assertEqual(outcomes[2], 0)
+
     def test_file_that_cannot_be_written_is_named(self):
         done = run(HOST, "work", TAPESWAP_STATUS="/no/such/folder/x.json")
         self.assertEqual((done.returncode, done.stdout), (0, "done\n"))

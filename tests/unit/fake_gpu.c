@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/unit/fake_gpu.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +16,8 @@ struct flight {
 };
 
 struct fake_gpu fake_gpu;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static int memory = -1;
 static bool handle_used[HANDLES_MAX];
@@ -37,6 +40,22 @@ void fake_gpu_reset(uint64_t total_bytes, uint64_t context_bytes)
 	        .fail_with = CUDA_ERROR_UNKNOWN};
 }
 
+typedef int guard;
+
+static guard take(void)
+{
+	return pthread_mutex_lock(&mutex);
+}
+
+static void let_go(guard *held)
+{
+	(void)held;
+	pthread_mutex_unlock(&mutex);
+}
+
+/* Holds the mutex to the end of the function it stands in. */
+#define GUARD guard held __attribute__((cleanup(let_go))) = take()
+
 static bool fails(void)
 {
 	return ++fake_gpu.calls == fake_gpu.fail_at;
@@ -44,6 +63,7 @@ static bool fails(void)
 
 void fake_gpu_launch(uintptr_t stream, uint64_t address, uint64_t bytes)
 {
+	GUARD;
 	if (flight_count == FLIGHTS_MAX)
 		abort();
 	flights[flight_count++] = (struct flight){stream, address, bytes};
@@ -59,6 +79,7 @@ static void check_landed(uint64_t address, uint64_t bytes)
 
 static CUresult mem_get_info(size_t *free_bytes, size_t *total_bytes)
 {
+	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
 	*total_bytes = fake_gpu.total_bytes;
@@ -76,6 +97,7 @@ static CUresult get_granularity(size_t *granularity,
 static CUresult address_reserve(CUdeviceptr *address, size_t bytes,
         size_t alignment, CUdeviceptr hint, unsigned long long flags)
 {
+	GUARD;
 	void *at;
 
 	if (fails())
@@ -90,6 +112,7 @@ static CUresult address_reserve(CUdeviceptr *address, size_t bytes,
 
 static CUresult address_free(CUdeviceptr address, size_t bytes)
 {
+	GUARD;
 	munmap((void *)(uintptr_t)address, bytes);
 	fake_gpu.reservations--;
 	return CUDA_SUCCESS;
@@ -98,6 +121,7 @@ static CUresult address_free(CUdeviceptr address, size_t bytes)
 static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes,
         const CUmemAllocationProp *prop, unsigned long long flags)
 {
+	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
 	if (fake_gpu.used_bytes + bytes > fake_gpu.total_bytes)
@@ -118,6 +142,7 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes,
 
 static CUresult release(CUmemGenericAllocationHandle handle)
 {
+	GUARD;
 	if (!handle_used[handle - 1])
 		fake_gpu.violations++;
 	handle_used[handle - 1] = false;
@@ -129,6 +154,7 @@ static CUresult release(CUmemGenericAllocationHandle handle)
 static CUresult map(CUdeviceptr address, size_t bytes, size_t offset,
         CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
+	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
 	if (!handle_used[handle - 1] || bytes != FAKE_GRANULE || offset)
@@ -144,6 +170,7 @@ static CUresult map(CUdeviceptr address, size_t bytes, size_t offset,
 
 static CUresult unmap(CUdeviceptr address, size_t bytes)
 {
+	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
 	check_landed(address, bytes);
@@ -157,6 +184,7 @@ static CUresult unmap(CUdeviceptr address, size_t bytes)
 static CUresult set_access(CUdeviceptr address, size_t bytes,
         const CUmemAccessDesc *access, size_t count)
 {
+	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
 	mprotect((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE);
@@ -165,6 +193,7 @@ static CUresult set_access(CUdeviceptr address, size_t bytes,
 
 static CUresult host_alloc(void **memory_out, size_t bytes, unsigned int flags)
 {
+	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
 	*memory_out = malloc(bytes);
@@ -181,6 +210,7 @@ static CUresult host_free(void *at)
 static CUresult copy_out(
         void *host, CUdeviceptr address, size_t bytes, CUstream stream)
 {
+	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
 	check_landed(address, bytes);
@@ -192,6 +222,7 @@ static CUresult copy_out(
 static CUresult copy_in(
         CUdeviceptr address, const void *host, size_t bytes, CUstream stream)
 {
+	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
 	fake_gpu.copies++;
@@ -201,6 +232,7 @@ static CUresult copy_in(
 
 static CUresult stream_create(CUstream *stream, unsigned int flags)
 {
+	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
 	if (flags != CU_STREAM_NON_BLOCKING)
@@ -226,6 +258,7 @@ static void land(uintptr_t stream)
 
 static CUresult stream_synchronize(CUstream stream)
 {
+	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
 	fake_gpu.waits++;
@@ -235,6 +268,7 @@ static CUresult stream_synchronize(CUstream stream)
 
 static CUresult ctx_synchronize(void)
 {
+	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
 	fake_gpu.waits++;

@@ -3,7 +3,7 @@
  * A device for unit tests of runtime/: its memory is a file, mapped where the
  * pager maps it, so that content is real and a missing page faults. "Kernels"
  * are writes of the test, in flight until their stream is waited for. One per
- * process; one thread at a time.
+ * process; any thread may call it, once it was reset.
  */
 #ifndef FAKE_GPU_H
 #define FAKE_GPU_H

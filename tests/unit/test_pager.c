@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The pager on a fake device with real content. */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "runtime/pager_internal.h"
@@ -593,6 +594,79 @@ START_TEST(every_failing_call_loses_nothing)
 }
 END_TEST
 
+#define THREADS      4
+#define OWN_BLOCKS   3
+#define THREAD_STEPS 300
+
+/* One of the threads: ops on blocks of its own, of two pages each. */
+static void *work(void *argument)
+{
+	uint64_t base = *(uint64_t *)argument, state = base;
+	int values[OWN_BLOCKS] = {0};
+
+	for (int i = 0; i < THREAD_STEPS; i++) {
+		int which = (int)(state >> 33) % OWN_BLOCKS;
+		uint64_t address = base + (uint64_t)which * 2 * PAGE;
+		struct ts_range one = range(address, 2 * PAGE);
+		const unsigned char *at =
+		        (const unsigned char *)(uintptr_t)address;
+
+		state = state * 6364136223846793005ull + 1442695040888963407ull;
+		if (begin(&one, 1))
+			return (void *)"refused";
+		if (values[which] && (at[0] != values[which] ||
+		                             at[2 * PAGE - 1] != values[which]))
+			return (void *)"lost";
+		values[which] = 1 + i % 250;
+		memset((void *)(uintptr_t)address, values[which], 2 * PAGE);
+		ts_pager_end(pager, &one, 1, STREAM_A, true);
+	}
+	return NULL;
+}
+
+/* Another one: allocations that come and go, and blocks within one. */
+static void *churn(void *argument)
+{
+	for (int i = 0; i < THREAD_STEPS / 4; i++) {
+		struct ts_shortage shortage;
+		struct ts_pager_stats now;
+		uint64_t address;
+
+		if (ts_pager_alloc(pager, 3 * PAGE, 0, &address, &shortage))
+			return (void *)"refused";
+		ts_pager_dead(pager, address, 3 * PAGE);
+		ts_pager_live(pager, address + 512, PAGE);
+		ts_pager_stats(pager, &now);
+		ts_pager_dead(pager, address + 512, PAGE);
+		if (ts_pager_free(pager, address, 3 * PAGE))
+			return (void *)"not freed";
+	}
+	return NULL;
+}
+
+START_TEST(threads_lose_no_byte)
+{
+	pthread_t threads[THREADS + 1];
+	uint64_t bases[THREADS];
+	void *complaint;
+
+	setup_with(11, 256);
+	for (int i = 0; i < THREADS; i++)
+		bases[i] = alloc(2 * OWN_BLOCKS * PAGE);
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, work, &bases[i]);
+	pthread_create(&threads[THREADS], NULL, churn, NULL);
+	for (int i = 0; i <= THREADS; i++) {
+		pthread_join(threads[i], &complaint);
+		ck_assert_msg(!complaint, "%s", (char *)complaint);
+	}
+	check_chunks();
+	ck_assert_uint_gt(stats().out_bytes, 0);
+	ck_assert_uint_le(fake_gpu.peak_bytes, CONTEXT + 11 * PAGE);
+	teardown();
+}
+END_TEST
+
 static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, nothing_moves_while_everything_fits);
@@ -619,6 +693,7 @@ static void add_tests(TCase *tests)
 	tcase_add_loop_test(
 	        tests, random_ops_lose_no_byte_within_the_limit, 1, 9);
 	tcase_add_test(tests, every_failing_call_loses_nothing);
+	tcase_add_test(tests, threads_lose_no_byte);
 }
 
 int main(void)
