@@ -14,6 +14,10 @@
 
 /* Up to so many movable gaps a tape counts as short. */
 #define SMALL 40
+/* Up to so many, all changes of two of them are looked at. */
+#define SHORTEST 14
+/* Up to so many combinations all are looked at, whatever the budget is. */
+#define ENUMERATED 3000
 /* Threshold at the start of the walk on a short tape. */
 #define SLACK 0.3
 
@@ -72,7 +76,8 @@ static int find_movable(struct improve *im)
 
 		if (info->to_op > g->n_ops)
 			inside += over[info->to_op - g->n_ops];
-		if (!inside)
+		/* On short tapes even delays elsewhere may help. */
+		if (!inside && g->n_gaps > SHORTEST)
 			continue;
 		*m = (struct movable){.gap = gap,
 		        .cost_per_byte =
@@ -283,6 +288,46 @@ static int walk(struct improve *im, uint32_t evaluations)
 	return err;
 }
 
+/*
+ * Every change of one or two gaps of the best plan, in every window mode,
+ * over again as long as that helps.
+ */
+static int neighbours(struct improve *im)
+{
+	struct ts_search *s = im->search;
+	uint64_t before = TS_NEVER;
+	int err = 0;
+
+	im->threshold = 0;
+	while (!err && s->best.outcome.step_ns < before) {
+		before = s->best.outcome.step_ns;
+		ts_choice_copy(&im->here, &s->best.choice);
+		im->here_ns = before;
+		for (uint32_t i = 0; !err && i < im->n * im->n; i++) {
+			const struct movable *a = &im->movable[i / im->n];
+			const struct movable *b = &im->movable[i % im->n];
+			uint32_t all =
+			        a->n_actions * b->n_actions * TS_WINDOW_MODES;
+
+			/* Pairs once; a gap with itself stands for one. */
+			if (a > b)
+				continue;
+			for (uint32_t c = 0; !err && im->left && c < all; c++) {
+				uint32_t rest = c / TS_WINDOW_MODES;
+
+				ts_choice_copy(&s->trial, &s->best.choice);
+				s->trial.action[a->gap] =
+				        a->actions[rest % a->n_actions];
+				s->trial.action[b->gap] =
+				        b->actions[rest / a->n_actions];
+				err = try(im, (enum ts_window_mode)(
+				                      c % TS_WINDOW_MODES));
+			}
+		}
+	}
+	return err;
+}
+
 int ts_search_improve(struct ts_search *s, uint32_t evaluations)
 {
 	struct improve im = {.search = s,
@@ -300,17 +345,26 @@ int ts_search_improve(struct ts_search *s, uint32_t evaluations)
 	ts_choice_copy(&im.here, &s->best.choice);
 	im.here_ns = s->best.outcome.step_ns;
 	im.windows = s->best.windows;
-	for (uint32_t i = 0; i < im.n && combinations <= evaluations; i++)
+	for (uint32_t i = 0; i < im.n && combinations <= ENUMERATED; i++)
 		combinations *= im.movable[i].n_actions;
 	err = ts_model_anchor(s->model, &im.here, &outcome);
-	if (!err && combinations * TS_WINDOW_MODES <= evaluations) {
+	if (!err && combinations <= ENUMERATED) {
 		err = enumerate(&im, (uint32_t)combinations);
 		goto out_free;
 	}
 	if (!err)
 		err = keep_what_fits(&im);
+	if (!err && im.n <= SHORTEST) {
+		uint32_t kept = im.left / 2;
+
+		im.left -= kept;
+		err = walk(&im, im.left);
+		im.left += kept;
+		if (!err)
+			err = neighbours(&im);
+	}
 	if (!err)
-		err = walk(&im, evaluations);
+		err = walk(&im, im.left);
 out_free:
 	ts_choice_finish(&im.here);
 	free(im.movable);
