@@ -36,7 +36,8 @@ struct simgpu_device_info {
 /* Number of devices of the machine, without cuInit; CUDA_VISIBLE_DEVICES does
  * not matter here. */
 int simgpu_device_count(void);
-/* 0, or -ENODEV. device is the machine's number. Needs no context, no cuInit. */
+/* 0, or -ENODEV. device is the machine's number. Needs no context, no cuInit.
+ */
 int simgpu_device_get_info(int device, struct simgpu_device_info *ret_info);
 
 /*
