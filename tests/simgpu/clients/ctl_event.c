@@ -117,8 +117,7 @@ START_TEST(events_come_and_go)
 }
 END_TEST
 
-/* ------------------------------------------------------------ host functions
- */
+/* ---------------------------------------------------------- host functions */
 
 struct trace {
 	atomic_uint n;
@@ -194,7 +193,7 @@ START_TEST(a_function_may_wait_for_the_program)
 }
 END_TEST
 
-/* ------------------------------------------------------------------- values */
+/* ------------------------------------------------------------------ values */
 
 START_TEST(values_are_written_to_host_memory)
 {

@@ -326,8 +326,7 @@ START_TEST(global_capture_forbids_unsafe_calls_of_all_threads)
 }
 END_TEST
 
-/* ------------------------------------------------------------- explicit graphs
- */
+/* --------------------------------------------------------- explicit graphs */
 
 static CUDA_MEMSET_NODE_PARAMS set_params(size_t bytes)
 {

@@ -134,7 +134,7 @@ static void slab_give(struct slab *slab, uint64_t va, uint64_t bytes)
 	free(slab);
 }
 
-/* -------------------------------------------------------------- allocations */
+/* ------------------------------------------------------------- allocations */
 
 int sg_alloc(struct sg_device *dev, struct sg_ctx *ctx, uint64_t bytes,
         enum sg_area_kind kind, struct sg_area **ret_area)
@@ -220,7 +220,7 @@ void sg_memory_ctx_gone(struct sg_ctx *ctx)
 	}
 }
 
-/* ------------------------------------------------------------------ exports */
+/* ----------------------------------------------------------------- exports */
 
 static CUresult alloc_call(uint64_t bytes, CUdeviceptr *ret_va)
 {

@@ -28,7 +28,7 @@ static uint64_t next_id;
 static __thread CUstreamCaptureMode thread_mode; /* 0 is global */
 static __thread char thread_mark;
 
-/* -------------------------------------------------------------------- state */
+/* ------------------------------------------------------------------- state */
 
 static struct sg_capture *find(uint64_t id)
 {
@@ -129,8 +129,7 @@ CUresult sg_capture_add(
 	return CUDA_SUCCESS;
 }
 
-/* --------------------------------------------------------------------- rules
- */
+/* ------------------------------------------------------------------- rules */
 
 /* A blocking stream that captures, or NULL. */
 static struct sg_stream *blocking_capture(const struct sg_ctx *ctx)
@@ -182,8 +181,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 	return CUDA_SUCCESS;
 }
 
-/* -------------------------------------------------------------------- events
- */
+/* ------------------------------------------------------------------ events */
 
 CUresult sg_capture_record_event(
         struct sg_stream *stream, struct sg_event *event, unsigned flags)
@@ -249,8 +247,7 @@ CUresult sg_capture_wait_event(
 	return sg_capture_break(stream, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
 }
 
-/* --------------------------------------------------------------------- begin
- */
+/* ------------------------------------------------------------------- begin */
 
 static CUresult begin(CUstream handle, bool per_thread, CUgraph graph,
         const CUgraphNode *deps, size_t n_deps, CUstreamCaptureMode mode)
@@ -336,8 +333,7 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
 	return begin(stream, true, graph, deps, n_deps, mode);
 }
 
-/* ----------------------------------------------------------------------- end
- */
+/* --------------------------------------------------------------------- end */
 
 static void mark_ahead(bool *ahead, const struct sg_node *node)
 {
@@ -411,8 +407,7 @@ CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
 	return end_api(stream, true, graph);
 }
 
-/* ---------------------------------------------------------------------- info
- */
+/* -------------------------------------------------------------------- info */
 
 CUresult sg_capture_info(
         CUstream handle, bool per_thread, struct sg_capture_info *ret_info)

@@ -139,7 +139,7 @@ static void device_write_parts(uint64_t va, const struct sg_parts *parts)
 	}
 }
 
-/* ------------------------------------------------------------------ effects */
+/* ----------------------------------------------------------------- effects */
 
 static void copy_host(uint64_t dst, uint64_t src, uint64_t n)
 {

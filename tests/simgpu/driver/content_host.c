@@ -47,7 +47,7 @@ void sg_host_unlock(void)
 	pthread_mutex_unlock(&host_lock);
 }
 
-/* ------------------------------------------------------------ missing pages */
+/* ----------------------------------------------------------- missing pages */
 
 static bool is_lazy(const struct sg_host *host, uint64_t page)
 {
@@ -214,7 +214,7 @@ static bool watch(struct sg_host *host)
 	return true;
 }
 
-/* ------------------------------------------------------------------ reading */
+/* ----------------------------------------------------------------- reading */
 
 struct run {
 	uint64_t at, n; /* in the host range */
@@ -349,7 +349,7 @@ void sg_host_read(uint64_t va, uint64_t n, struct sg_parts *parts)
 	}
 }
 
-/* ------------------------------------------------------------------ writing */
+/* ----------------------------------------------------------------- writing */
 
 /* Makes and forgets what is missing in [at, at+n). */
 static void ready(struct sg_host *host, uint64_t at, uint64_t n)

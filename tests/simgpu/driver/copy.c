@@ -29,7 +29,7 @@ enum wait_rule {
 	WAIT_SYNC,
 };
 
-/* ------------------------------------------------------------------- checks */
+/* ------------------------------------------------------------------ checks */
 
 static uint64_t extent(const struct end *end, const struct plan *plan)
 {
@@ -157,7 +157,7 @@ static CUresult make_plan(const CUDA_MEMCPY3D *copy, struct plan *ret_plan)
 	return CUDA_SUCCESS;
 }
 
-/* --------------------------------------------------------------- operations */
+/* -------------------------------------------------------------- operations */
 
 static void add_accesses(struct sg_op *op, const struct end *end,
         const struct plan *plan, bool write)

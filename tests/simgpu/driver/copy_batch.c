@@ -40,7 +40,7 @@ static CUresult copy_one(const CUDA_MEMCPY3D *copy,
 	return error;
 }
 
-/* ------------------------------------------------------------ runs of bytes */
+/* ----------------------------------------------------------- runs of bytes */
 
 struct batch {
 	CUdeviceptr *dsts, *srcs;

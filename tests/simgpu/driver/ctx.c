@@ -58,7 +58,7 @@ CUresult sg_ctx_error(void)
 	return ctx->dev->sticky;
 }
 
-/* ---------------------------------------------------------- creation, death */
+/* --------------------------------------------------------- creation, death */
 
 /* PyTorch's bounds of blocks reach the simulator through a small library on
  * top of PyTorch, which lies beside this one. The lock is dropped: loading it
@@ -228,7 +228,7 @@ CUresult cuCtxDestroy(CUcontext ctx)
 	return destroy(ctx);
 }
 
-/* ---------------------------------------------------------- current context */
+/* --------------------------------------------------------- current context */
 
 static CUresult push(CUcontext handle)
 {
@@ -375,7 +375,7 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx)
 	return synchronize(ctx);
 }
 
-/* --------------------------------------------------------- primary contexts */
+/* -------------------------------------------------------- primary contexts */
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *ret_ctx, CUdevice device)
 {

@@ -155,7 +155,7 @@ CUresult cuCtxDetach(CUcontext ctx)
 	return cuCtxDestroy_v2(ctx);
 }
 
-/* -------------------------------------------------------------------- peers */
+/* ------------------------------------------------------------------- peers */
 
 CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned flags)
 {

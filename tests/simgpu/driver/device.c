@@ -54,7 +54,7 @@ struct sg_device *sg_device_get(CUdevice ordinal)
 	return &sg_devices[ordinal];
 }
 
-/* ------------------------------------------------------------------ listing */
+/* ----------------------------------------------------------------- listing */
 
 CUresult cuDeviceGetCount(int *count)
 {
@@ -211,7 +211,7 @@ CUresult cuDeviceGetExecAffinitySupport(
 	return CUDA_SUCCESS;
 }
 
-/* --------------------------------------------------------------- attributes */
+/* -------------------------------------------------------------- attributes */
 
 CUresult cuDeviceGetAttribute(
         int *value, CUdevice_attribute attribute, CUdevice device)
@@ -271,7 +271,7 @@ CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-/* -------------------------------------------------------------------- peers */
+/* ------------------------------------------------------------------- peers */
 
 static bool peers(CUdevice a, CUdevice b)
 {
@@ -311,8 +311,7 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute,
 	}
 }
 
-/* ---------------------------------------------------- the simulator's own view
- */
+/* ------------------------------------------------ the simulator's own view */
 
 SG_EXPORT int simgpu_device_count(void)
 {

@@ -39,8 +39,7 @@ struct sg_engine {
 static uint64_t host_ns, now_ns;
 static struct heap timers; /* ops without engine; by time, arrival */
 
-/* -------------------------------------------------------------------- clocks
- */
+/* ------------------------------------------------------------------ clocks */
 
 uint64_t sg_host_now(void)
 {
@@ -63,8 +62,7 @@ uint64_t sg_engine_now(void)
 	return now_ns;
 }
 
-/* --------------------------------------------------------------------- heaps
- */
+/* ------------------------------------------------------------------- heaps */
 
 static bool earlier(const struct sg_op *a, const struct sg_op *b)
 {
@@ -117,8 +115,7 @@ static struct sg_op *heap_pop(struct heap *heap, before_fn before)
 	return top;
 }
 
-/* ------------------------------------------------------------------- engines
- */
+/* ----------------------------------------------------------------- engines */
 
 struct sg_engine *sg_engines_create(struct sg_device *dev)
 {

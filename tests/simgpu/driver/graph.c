@@ -11,7 +11,7 @@
 
 static uint64_t next_graph_id, next_node_id;
 
-/* ---------------------------------------------------------------- structure */
+/* --------------------------------------------------------------- structure */
 
 struct sg_graph *sg_graph_new(void)
 {
@@ -203,7 +203,7 @@ CUgraphNodeType sg_node_type(const struct sg_node *node)
 	return CU_GRAPH_NODE_TYPE_EMPTY;
 }
 
-/* ---------------------------------------------------------------------- API */
+/* --------------------------------------------------------------------- API */
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
 {
@@ -493,7 +493,7 @@ CUresult cuGraphDestroyNode(CUgraphNode node)
 	return CUDA_SUCCESS;
 }
 
-/* -------------------------------------------------------------------- print */
+/* ------------------------------------------------------------------- print */
 
 static void print_label(FILE *file, const struct sg_node *node)
 {

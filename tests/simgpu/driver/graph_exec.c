@@ -30,8 +30,7 @@ struct sg_exec {
 
 static uint64_t next_id;
 
-/* ------------------------------------------------------------- instantiation
- */
+/* ----------------------------------------------------------- instantiation */
 
 /* Puts the nodes into an order that respects the edges, otherwise that of
  * addition. False: the edges form a cycle; *ret_bad is a node of it. */
@@ -244,8 +243,7 @@ CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
 	return CUDA_SUCCESS;
 }
 
-/* -------------------------------------------------------------------- launch
- */
+/* ------------------------------------------------------------------ launch */
 
 /* The branches run in the context of the stream they are launched into. */
 static void make_streams(struct sg_exec *exec, struct sg_ctx *ctx)
@@ -411,8 +409,7 @@ CUresult cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream)
 	return upload(exec, stream, true);
 }
 
-/* -------------------------------------------------------------------- change
- */
+/* ------------------------------------------------------------------ change */
 
 struct sg_node *sg_exec_node(CUgraphExec handle, CUgraphNode node)
 {

@@ -123,7 +123,7 @@ CUresult sg_node_set_work(struct sg_node *node, struct sg_node_work *work)
 	return CUDA_SUCCESS;
 }
 
-/* --------------------------------------------------------------- add a node */
+/* -------------------------------------------------------------- add a node */
 
 static CUresult add(CUgraphNode *ret_node, CUgraph graph,
         const CUgraphNode *deps, size_t n_deps, const CUgraphNodeParams *params)
@@ -303,8 +303,7 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode *node, CUgraph graph,
 	return add(node, graph, deps, n_deps, &all);
 }
 
-/* ------------------------------------------------- memory nodes of the device
- */
+/* ---------------------------------------------- memory nodes of the device */
 
 /* There are no memory nodes, so they hold no memory. */
 CUresult cuDeviceGetGraphMemAttribute(

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ----------------------------------------------------------- get parameters */
+/* ---------------------------------------------------------- get parameters */
 
 static struct sg_node *node_of(CUgraphNode handle, enum sg_node_kind kind)
 {
@@ -142,7 +142,7 @@ CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode handle, CUevent *event)
 	return CUDA_SUCCESS;
 }
 
-/* ----------------------------------------------------------- set parameters */
+/* ---------------------------------------------------------- set parameters */
 
 static CUresult set(struct sg_node *node, const CUgraphNodeParams *params)
 {

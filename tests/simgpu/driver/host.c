@@ -109,7 +109,7 @@ void sg_host_zero(void *p, uint64_t bytes)
 	memset((void *)(uintptr_t)last, 0, end - last);
 }
 
-/* ------------------------------------------------------------------ exports */
+/* ----------------------------------------------------------------- exports */
 
 static CUresult host_alloc(void **pp, uint64_t bytes, unsigned flags)
 {

@@ -334,7 +334,7 @@ void sg_leave(struct sg_guard *guard)
 		sg_unlock();
 }
 
-/* ---------------------------------------------------------------- functions */
+/* --------------------------------------------------------------- functions */
 
 CUresult cuInit(unsigned flags)
 {

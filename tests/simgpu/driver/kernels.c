@@ -118,7 +118,7 @@ void sg_param_read(const struct sg_launch *launch, unsigned param,
 		        size);
 }
 
-/* ------------------------------------------------------ names without a row */
+/* ----------------------------------------------------- names without a row */
 
 struct unknown {
 	const char *name; /* lives as long as the process: modules keep code */

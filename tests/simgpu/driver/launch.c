@@ -154,7 +154,7 @@ static CUresult read_params(
 	return CUDA_SUCCESS;
 }
 
-/* ---------------------------------------------------- launches that outlive */
+/* --------------------------------------------------- launches that outlive */
 
 /* The parameters follow the struct in one allocation. */
 static struct sg_launch *launch_alloc(uint32_t params_bytes)

@@ -96,7 +96,7 @@ SG_EXPORT CUresult cuStreamAttachMemAsync_ptsz(
 	return attach(hStream, dptr, length, flags, true);
 }
 
-/* ---------------------------------------------------------------- locations */
+/* --------------------------------------------------------------- locations */
 
 /* As the first ABI gives them: an ordinal, or CU_DEVICE_CPU. */
 static CUmemLocation from_ordinal(CUdevice ordinal)
@@ -126,7 +126,7 @@ static CUresult check_location(const CUmemLocation *location)
 	}
 }
 
-/* ----------------------------------------------------------------- prefetch */
+/* ---------------------------------------------------------------- prefetch */
 
 static CUresult prefetch(uint64_t va, uint64_t bytes, CUmemLocation location,
         CUstream handle, bool per_thread)
@@ -183,7 +183,7 @@ SG_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count,
 	return prefetch(devPtr, count, location, hStream, true);
 }
 
-/* ------------------------------------------------------------------- advice */
+/* ------------------------------------------------------------------ advice */
 
 static CUresult advise(uint64_t va, uint64_t bytes, CUmem_advise advice,
         CUmemLocation location)
@@ -238,7 +238,7 @@ SG_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count,
 	return advise(devPtr, count, advice, location);
 }
 
-/* --------------------------------------------------------------- attributes */
+/* -------------------------------------------------------------- attributes */
 
 static int ordinal_of(const CUmemLocation *location)
 {

@@ -23,7 +23,7 @@ static inline uint64_t sg_round_up(uint64_t n, uint64_t align)
 	return (n + align - 1) / align * align;
 }
 
-/* ---------------------------------------------------------- physical memory */
+/* --------------------------------------------------------- physical memory */
 
 struct sg_chunk {
 	uint64_t id; /* process-wide, from 1, never used again */
@@ -52,7 +52,7 @@ void sg_chunk_drop_handle(struct sg_chunk *chunk);
 void sg_allocated_add(struct sg_device *dev, uint64_t bytes);
 void sg_allocated_sub(struct sg_device *dev, uint64_t bytes);
 
-/* ------------------------------------------------------------ address space */
+/* ----------------------------------------------------------- address space */
 
 enum sg_area_kind {
 	SG_AREA_ALLOC,       /* cuMemAlloc and its like */

@@ -121,7 +121,7 @@ CUresult sg_memset_call(const CUDA_MEMSET_NODE_PARAMS *set, CUstream handle,
 	return sg_capture_add(stream, &work);
 }
 
-/* ------------------------------------------------------------------ exports */
+/* ----------------------------------------------------------------- exports */
 
 static CUresult set_1d(uint64_t dst, unsigned value, unsigned element_bytes,
         uint64_t count, CUstream stream, bool per_thread, bool sync)

@@ -26,7 +26,7 @@ uint64_t sg_op_next_seq(void)
 	return next_seq;
 }
 
-/* ------------------------------------------------------------ life of an op */
+/* ----------------------------------------------------------- life of an op */
 
 static enum sg_engine_id engine_of(enum sg_op_kind kind)
 {
@@ -101,8 +101,7 @@ void sg_op_unref(struct sg_op *op)
 	spare = op;
 }
 
-/* -------------------------------------------------------------- dependencies
- */
+/* ------------------------------------------------------------ dependencies */
 
 static void depend(struct sg_op *op, struct sg_op *on)
 {
@@ -133,12 +132,12 @@ static void depend_on_stream(struct sg_op *op)
 		sg_op_unref(stream->waits[i]);
 	}
 	stream->n_waits = 0;
-	if (stream->legacy) {
+	if (stream->legacy && ctx->blocking_streams) {
 		for (const struct sg_stream *s = ctx->streams; s; s = s->next) {
 			if (s != stream && !s->non_blocking)
 				depend(op, s->last);
 		}
-	} else if (!stream->non_blocking && ctx->legacy) {
+	} else if (!stream->legacy && !stream->non_blocking && ctx->legacy) {
 		depend(op, ctx->legacy->last);
 	}
 }
@@ -176,8 +175,7 @@ void sg_op_finished(struct sg_op *op)
 	sg_op_unref(op);
 }
 
-/* ------------------------------------------------------------------- enqueue
- */
+/* ----------------------------------------------------------------- enqueue */
 
 static void count(const struct sg_op *op)
 {
@@ -253,11 +251,13 @@ CUresult sg_op_enqueue(struct sg_op *op)
 		op->ready_ns = op->issue_ns;
 		sg_engine_submit(op);
 	}
+	if (sg_settings.launch_blocking && op->kind == SG_OP_KERNEL &&
+	        !stream->of_graph)
+		sg_op_wait(stream->last);
 	return CUDA_SUCCESS;
 }
 
-/* ------------------------------------------------------------------- waiting
- */
+/* ----------------------------------------------------------------- waiting */
 
 /* Simulates until op is done. */
 static void finish(struct sg_op *op)

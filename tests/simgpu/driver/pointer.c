@@ -230,7 +230,7 @@ static CUresult default_attribute(CUpointer_attribute attribute, void *data)
 	return CUDA_SUCCESS;
 }
 
-/* ------------------------------------------------------------------ exports */
+/* ----------------------------------------------------------------- exports */
 
 SG_EXPORT CUresult cuPointerGetAttribute(
         void *data, CUpointer_attribute attribute, CUdeviceptr ptr)

@@ -33,7 +33,7 @@ static struct {
 } of_device[64];
 static uint64_t next_id;
 
-/* -------------------------------------------------------------------- pools */
+/* ------------------------------------------------------------------- pools */
 
 struct sg_pool *sg_pool_get(CUmemoryPool handle)
 {
@@ -118,7 +118,7 @@ void sg_pool_apply_access(struct sg_pool *pool)
 	}
 }
 
-/* ------------------------------------------------------ segments and blocks */
+/* ----------------------------------------------------- segments and blocks */
 
 static CUresult segment_add(
         struct sg_pool *pool, uint64_t bytes, struct block **ret_block)
@@ -240,7 +240,7 @@ void sg_pools_reclaim(struct sg_device *dev, bool all)
 	}
 }
 
-/* ------------------------------------------------------- stream-ordered use */
+/* ------------------------------------------------------ stream-ordered use */
 
 /* How well a free block suits work on a stream; the lower the better. */
 enum reuse {

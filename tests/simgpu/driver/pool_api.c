@@ -5,7 +5,7 @@
  */
 #include "tests/simgpu/driver/pool.h"
 
-/* --------------------------------------------------- allocation in a stream */
+/* -------------------------------------------------- allocation in a stream */
 
 /* The stream, which must not be capturing. */
 static CUresult stream_for(
@@ -121,7 +121,7 @@ SG_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 	return free_async(dptr, hStream, true);
 }
 
-/* -------------------------------------------------------------------- pools */
+/* ------------------------------------------------------------------- pools */
 
 SG_EXPORT CUresult cuMemPoolCreate(
         CUmemoryPool *pool, const CUmemPoolProps *poolProps)
@@ -301,7 +301,7 @@ SG_EXPORT CUresult cuMemPoolGetAccess(
 	return CUDA_SUCCESS;
 }
 
-/* --------------------------------------------------------- pools of devices */
+/* -------------------------------------------------------- pools of devices */
 
 static struct sg_device *device_of(CUdevice ordinal)
 {

@@ -105,10 +105,16 @@ static void warn_unknown(const char *entry)
 
 int sg_settings_read(void)
 {
+	const char *launch_blocking;
+
 	for (char **entry = environ; entry && *entry; entry++) {
 		if (!strncmp(*entry, "SIMGPU_", 7))
 			warn_unknown(*entry);
 	}
+	/* The real driver's; anything but 1 is off there too. */
+	launch_blocking = getenv("CUDA_LAUNCH_BLOCKING");
+	sg_settings.launch_blocking =
+	        launch_blocking && !strcmp(launch_blocking, "1");
 	for (size_t i = 0; i < TABLE_ROWS; i++) {
 		const char *value = getenv(table[i].name);
 		int err;

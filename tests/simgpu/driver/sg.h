@@ -44,6 +44,7 @@ struct sg_settings {
 	const char *unmap_sync; /* SIMGPU_UNMAP_SYNC: model, none, device */
 	const char *content;    /* SIMGPU_CONTENT: none, tags */
 	bool verbose;           /* SIMGPU_VERBOSE: name unknown kernels */
+	bool launch_blocking;   /* CUDA_LAUNCH_BLOCKING */
 	const char *cupti;      /* SIMGPU_CUPTI: free, taken; for libcupti */
 };
 extern struct sg_settings sg_settings;
@@ -87,7 +88,7 @@ struct sg_model {
 	bool peer_access; /* devices of this model reach each other's memory */
 };
 
-/* ------------------------------------------------------ objects and handles */
+/* ----------------------------------------------------- objects and handles */
 
 /* Every handle given out begins with this; destroyed ones are kept, dead. */
 enum sg_magic {
@@ -167,12 +168,13 @@ struct sg_ctx {
 	CUfunc_cache cache_config;
 	uint64_t peers; /* ordinals of the devices with peer access, as bits */
 	struct sg_stream *streams; /* alive, the null stream included */
+	unsigned blocking_streams; /* of them, that the null stream waits for */
 	struct sg_ctx *next;
 };
 /* The calling thread's current context, or NULL. */
 struct sg_ctx *sg_ctx_current(void);
 
-/* ------------------------------------------------------- entry of API calls */
+/* ------------------------------------------------------ entry of API calls */
 
 /* What a call costs the host in virtual time. */
 enum sg_cost {
@@ -233,7 +235,7 @@ void sg_memory_error(struct sg_device *dev, const char *fmt, ...)
 void sg_sticky_error(struct sg_device *dev, CUresult error, const char *fmt,
         ...) __attribute__((format(printf, 3, 4)));
 
-/* ------------------------------------------------- virtual time and streams */
+/* ------------------------------------------------ virtual time and streams */
 
 /*
  * An event-driven simulation, advanced lazily. Host calls enqueue ops with the
@@ -397,7 +399,7 @@ CUresult sg_capture_break(struct sg_stream *stream, CUresult error);
  * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED through sg_capture_unsafe. */
 CUresult sg_capture_unsafe(void);
 
-/* ------------------------------------------------------------------- memory */
+/* ------------------------------------------------------------------ memory */
 
 /* Device addresses lie in one window of PROT_NONE address space. */
 bool sg_is_device_va(uint64_t va);
@@ -449,7 +451,7 @@ void sg_content_fill(
 void sg_content_launch(const struct sg_launch *launch, struct sg_op *op);
 void sg_content_chunk_gone(struct sg_chunk *chunk);
 
-/* --------------------------------------------------------------------- code */
+/* -------------------------------------------------------------------- code */
 
 struct sg_param {
 	uint32_t offset_bytes, size_bytes;
@@ -509,7 +511,7 @@ const struct sg_kernel_row *sg_kernel_find(struct sg_function *fn);
  * bandwidth. */
 void sg_kernel_describe(const struct sg_launch *launch, struct sg_op *op);
 
-/* ------------------------------------------------------------------- report */
+/* ------------------------------------------------------------------ report */
 
 /* Writes SIMGPU_REPORT; at exit and, atomically, on demand. */
 void sg_report_write(void);

@@ -39,6 +39,8 @@ struct sg_stream *sg_stream_new(
 	stream->per_thread = kind == SG_STREAM_PER_THREAD;
 	stream->non_blocking = kind == SG_STREAM_NON_BLOCKING;
 	stream->priority = priority;
+	if (kind == SG_STREAM_BLOCKING || kind == SG_STREAM_PER_THREAD)
+		ctx->blocking_streams++;
 	stream->next = ctx->streams;
 	ctx->streams = stream;
 	return stream;
@@ -52,6 +54,8 @@ void sg_stream_destroy(struct sg_stream *stream)
 		link = &(*link)->next;
 	if (*link)
 		*link = stream->next;
+	if (!stream->legacy && !stream->non_blocking)
+		stream->ctx->blocking_streams--;
 	sg_capture_stream_gone(stream);
 	for (unsigned i = 0; i < stream->n_waits; i++)
 		sg_op_unref(stream->waits[i]);
@@ -148,7 +152,7 @@ CUresult sg_stream_resolve(
 	return CUDA_SUCCESS;
 }
 
-/* ------------------------------------------------------- creation and death */
+/* ------------------------------------------------------ creation and death */
 
 static CUresult create(CUstream *ret_stream, unsigned flags, int priority)
 {
@@ -205,8 +209,7 @@ CUresult cuStreamDestroy(CUstream stream)
 	return destroy(stream);
 }
 
-/* ------------------------------------------------------------------- waiting
- */
+/* ----------------------------------------------------------------- waiting */
 
 /* The op after which everything now in the stream is done, or NULL. For the
  * null stream and for event waits that no op has taken up a marker is made. */

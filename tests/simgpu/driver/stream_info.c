@@ -160,7 +160,7 @@ CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice *device)
 	return get_device(stream, true, device);
 }
 
-/* --------------------------------------------------------------- attributes */
+/* -------------------------------------------------------------- attributes */
 
 static bool attribute_ok(CUstreamAttrID attribute)
 {

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------ profiler
- */
+/* ---------------------------------------------------------------- profiler */
 
 SG_EXPORT CUresult cuProfilerInitialize(
         const char *config, const char *output, CUoutput_mode mode)
@@ -33,8 +32,7 @@ SG_EXPORT CUresult cuProfilerStop(void)
 	return CUDA_SUCCESS;
 }
 
-/* ----------------------------------------------------------------------- log
- */
+/* --------------------------------------------------------------------- log */
 
 struct log_callback {
 	CUlogsCallback fn;
@@ -107,8 +105,7 @@ CUresult cuLogsDumpToMemory(
 	return CUDA_SUCCESS;
 }
 
-/* ---------------------------------------------------------------- core dumps
- */
+/* -------------------------------------------------------------- core dumps */
 
 /* Every switch is off; file and pipe have no name. */
 static CUresult coredump_get(

@@ -160,7 +160,7 @@ void sg_va_give(uint64_t va, uint64_t bytes)
 	sg_ranges_insert(&space.free, range);
 }
 
-/* -------------------------------------------------------------------- areas */
+/* ------------------------------------------------------------------- areas */
 
 void sg_area_add(struct sg_area *area)
 {
@@ -187,7 +187,7 @@ struct sg_area *sg_area_next(uint64_t va)
 	return range ? sg_range_entry(range, struct sg_area, range) : NULL;
 }
 
-/* ----------------------------------------------------------------- mappings */
+/* ---------------------------------------------------------------- mappings */
 
 static size_t page_of(uint64_t va)
 {

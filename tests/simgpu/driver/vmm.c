@@ -53,7 +53,7 @@ static struct sg_device *calling_device(void)
 	return ctx ? ctx->dev : &sg_devices[0];
 }
 
-/* ------------------------------------------------------------- reservations */
+/* ------------------------------------------------------------ reservations */
 
 SG_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size,
         size_t alignment, CUdeviceptr addr, unsigned long long flags)
@@ -114,7 +114,7 @@ SG_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	return CUDA_SUCCESS;
 }
 
-/* ------------------------------------------------------------------ handles */
+/* ----------------------------------------------------------------- handles */
 
 /* What a device of this kind can make chunks of. */
 static CUresult check_prop(
@@ -235,7 +235,7 @@ SG_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
 	return CUDA_SUCCESS;
 }
 
-/* ----------------------------------------------------------------- mappings */
+/* ---------------------------------------------------------------- mappings */
 
 SG_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
         CUmemGenericAllocationHandle handle, unsigned long long flags)
@@ -359,7 +359,7 @@ SG_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return CUDA_SUCCESS;
 }
 
-/* ------------------------------------------------------------------- access */
+/* ------------------------------------------------------------------ access */
 
 static CUresult check_access(
         const CUmemAccessDesc *desc, uint64_t va, uint64_t bytes)
