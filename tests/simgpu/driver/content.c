@@ -213,11 +213,12 @@ void sg_content_fill(
 }
 
 /*
- * What a kernel writes follows from its name, its grid and what it reads, by
- * position; never from an address.
+ * What a kernel writes follows from its name, its grid, its declared scalars and
+ * what it reads, by position; never from an address.
  */
 void sg_content_launch(const struct sg_launch *launch, struct sg_op *op)
 {
+	static uint64_t launches; /* of nondeterministic kernels */
 	uint64_t hash;
 
 	if (!sg_content_tagged())
@@ -225,6 +226,9 @@ void sg_content_launch(const struct sg_launch *launch, struct sg_op *op)
 	hash = sg_hash_bytes(0, op->name, strlen(op->name));
 	for (int i = 0; i < 3; i++)
 		hash = sg_mix(sg_mix(hash, op->grid[i]), op->block[i]);
+	hash = sg_mix(hash, op->scalars);
+	if (op->nondeterministic)
+		hash = sg_mix(hash, ++launches);
 	for (unsigned i = 0; i < op->n_accesses; i++) {
 		const struct sg_access *access = &op->accesses[i];
 		struct sg_parts parts = {0};
@@ -237,7 +241,10 @@ void sg_content_launch(const struct sg_launch *launch, struct sg_op *op)
 	}
 	for (unsigned i = 0; i < op->n_accesses; i++) {
 		const struct sg_access *access = &op->accesses[i];
-		struct sg_piece piece = {.tag = sg_mix(hash, i)};
+		struct sg_piece piece = {
+		        .tag = sg_mix(hash, i),
+		        .type = (enum sg_piece_type)access->type,
+		};
 
 		if (access->write && sg_is_device_va(access->va))
 			device_write(access->va, access->bytes, &piece);

@@ -220,6 +220,7 @@ CUresult sg_launch_issue(
 	launch->fn->loaded = true;
 	sg_kernel_describe(launch, op);
 	sg_content_launch(launch, op);
+	sg_trace_launch(launch, op);
 	return sg_op_enqueue(op);
 }
 

@@ -84,6 +84,8 @@ static const struct setting {
         {"SIMGPU_UNMAP_SYNC", read_unmap_sync, &sg_settings.unmap_sync,
                 "model, none or device"},
         {"SIMGPU_CONTENT", read_content, &sg_settings.content, "none or tags"},
+        {"SIMGPU_TRACE", read_text, &sg_settings.trace,
+                "a file that launches are appended to"},
         {"SIMGPU_VERBOSE", read_bool, &sg_settings.verbose, "0 or 1"},
         {"SIMGPU_CUPTI", read_cupti, &sg_settings.cupti,
                 "free, or taken: another tool has subscribed"},

@@ -43,6 +43,7 @@ struct sg_settings {
 	const char *fail;       /* SIMGPU_FAIL: symbol:N[:error], list */
 	const char *unmap_sync; /* SIMGPU_UNMAP_SYNC: model, none, device */
 	const char *content;    /* SIMGPU_CONTENT: none, tags */
+	const char *trace;      /* SIMGPU_TRACE: file of launches */
 	bool verbose;           /* SIMGPU_VERBOSE: name unknown kernels */
 	bool launch_blocking;   /* CUDA_LAUNCH_BLOCKING */
 	const char *cupti;      /* SIMGPU_CUPTI: free, taken; for libcupti */
@@ -260,6 +261,7 @@ struct sg_access {
 	uint64_t va, bytes;
 	bool read, write;
 	bool certain; /* declared by the kernel table, not guessed */
+	uint8_t type; /* enum sg_piece_type (tags.h) of what is written */
 };
 
 struct sg_op {
@@ -285,6 +287,8 @@ struct sg_op {
 	struct sg_op *previous, *next; /* unfinished ops of the device */
 	const char *name;              /* kernel's mangled name, or NULL */
 	uint32_t grid[3], block[3];    /* of a kernel */
+	uint64_t scalars;              /* hash of a kernel's declared ones */
+	bool nondeterministic;         /* a kernel's result varies */
 	CUhostFn host_fn;
 	void *host_arg;
 	void *clock; /* race detection's, if it is on */
@@ -515,6 +519,8 @@ void sg_kernel_describe(const struct sg_launch *launch, struct sg_op *op);
 
 /* Writes SIMGPU_REPORT; at exit and, atomically, on demand. */
 void sg_report_write(void);
+/* SIMGPU_TRACE: one line about a launch. */
+void sg_trace_launch(const struct sg_launch *launch, const struct sg_op *op);
 void sg_activity(const struct sg_op *op); /* hands a done op to the sink */
 
 /* Aborting allocation helpers: the simulator is a test tool. */
