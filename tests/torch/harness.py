@@ -71,6 +71,9 @@ def _environment(spec, folder):
         clean.update(
             LD_PRELOAD=str(LIBRARY),
             TAPESWAP_LIMIT=spec.limit,
+            # Pinned memory of the simulated GPU that only copies touch
+            # costs this machine nothing.
+            TAPESWAP_HOST_LIMIT="256GiB",
             TAPESWAP_MODE="cap",
             TAPESWAP_PLAN=f"{folder}/plan.json",
             TAPESWAP_STATUS=f"{folder}/status.json",
