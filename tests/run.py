@@ -33,7 +33,7 @@ FAULT_LINE = re.compile(
 
 # Meson suites whose programs start others that are not built with the
 # sanitizer, into which a sanitized library cannot be preloaded.
-NOT_SANITIZED = ("process",)
+NOT_SANITIZED = ("process", "preload")
 
 SANITIZERS = {
     "asan": (
