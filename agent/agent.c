@@ -11,6 +11,7 @@
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
 #include "agent/hostmem.h"
+#include "agent/profiler.h"
 #include "agent/status.h"
 
 #define PAGE_BYTES         (2ull << 20)
@@ -47,6 +48,7 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 		ts_log(TS_LOG_ERROR, "off: no host memory for the tape");
 		return TS_AGENT_OFF;
 	}
+	ts_profiler_init();
 	if (config->mode == TS_MODE_PLAN)
 		ts_log(TS_LOG_DEBUG,
 		        "mode plan holds the limit as cap does: there is no "
@@ -60,6 +62,7 @@ void ts_agent_stop(void)
 	if (!atomic_load(&ts_agent.started) ||
 	        atomic_exchange(&ts_agent.stopped, true))
 		return;
+	ts_profiler_stop();
 	ts_status_write_all();
 	/* Nothing is freed: other threads may still be launching. */
 }

@@ -4,6 +4,8 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "agent/profiler.h"
+#include "agent/recorder.h"
 
 bool ts_agent_alloc(
         size_t bytes, CUdeviceptr *ret_address, CUresult *ret_result)
@@ -172,6 +174,13 @@ void ts_agent_report_block(uint64_t address, int64_t bytes, int device)
 
 	ts_blocks_report(
 	        &ts_agent.blocks, address, bytes, device, &dead, &live);
+	if (ts_profiler_is_on()) {
+		if (dead.serial)
+			ts_recorder_died(dead.serial);
+		if (live.serial)
+			ts_recorder_born(
+			        live.serial, (uint64_t)bytes, device, true);
+	}
 	/* Alive first: what both share keeps its content. */
 	pager = ts_agent_pager(live.device);
 	if (pager)

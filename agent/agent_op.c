@@ -4,6 +4,7 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "agent/profiler.h"
 
 /* Larger copies are data, not tables of addresses. */
 #define SCAN_BYTES_MAX (1u << 20)
@@ -85,6 +86,8 @@ static bool goes_into_graph(const struct ts_op *op)
 
 CUresult ts_agent_op_begin(struct ts_op *op)
 {
+	CUresult rc;
+
 	if (op->kind == TS_OP_LAUNCH) {
 		op->func = ts_funcs_get(&ts_agent.funcs, op->function);
 		ts_op_touch_params(op, &ts_agent.blocks);
@@ -93,7 +96,10 @@ CUresult ts_agent_op_begin(struct ts_op *op)
 	/* Better not run than run on memory that may be missing. */
 	if (op->incomplete)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return begin_devices(op);
+	rc = begin_devices(op);
+	if (rc == CUDA_SUCCESS)
+		ts_profiler_begin(op);
+	return rc;
 }
 
 void ts_agent_op_end(struct ts_op *op, CUresult result)
@@ -101,6 +107,7 @@ void ts_agent_op_end(struct ts_op *op, CUresult result)
 	end_devices(op, result == CUDA_SUCCESS);
 	if (result == CUDA_SUCCESS)
 		ts_tape_record(&ts_agent.tape, op);
+	ts_profiler_end(op, result == CUDA_SUCCESS);
 	ts_op_finish(op);
 }
 
@@ -175,6 +182,7 @@ void ts_agent_sync_end(ts_stream_key stream, const struct ts_sync *sync)
 {
 	CUdevice current = -1;
 
+	ts_profiler_synchronized();
 	if (!stream && ts_agent.ops->ctx_get_device(&current) != CUDA_SUCCESS)
 		return;
 	for (int device = 0; device < TS_AGENT_DEVICES; device++) {

@@ -94,6 +94,7 @@ static struct ts_stretch stretch_of(const struct ts_block *block)
 	        .address = block->address,
 	        .bytes = block->bytes,
 	        .device = block->managed ? block->device : -1,
+	        .serial = block->serial,
 	};
 }
 

@@ -19,10 +19,11 @@ struct ts_block {
 	struct ts_map_node node; /* by address */
 	uint64_t address, bytes;
 	uint64_t serial; /* never used again */
-	uint64_t stamp;  /* last op that took it (params.c) */
+	uint64_t stamp;  /* last op that took it (op.c); 0: none did yet */
 	int device;
-	bool managed;  /* the pager placed its memory */
-	bool reported; /* by the framework, not by the driver */
+	bool managed;       /* the pager placed its memory */
+	bool reported;      /* by the framework, not by the driver */
+	bool from_backward; /* the first op that took it was in a backward */
 };
 
 struct ts_allocation {
@@ -44,7 +45,8 @@ struct ts_blocks {
 /* A stretch of placed memory that comes to life or dies. */
 struct ts_stretch {
 	uint64_t address, bytes;
-	int device; /* -1: none, or not placed by the pager */
+	int device;      /* -1: none, or not placed by the pager */
+	uint64_t serial; /* of the block; 0: none */
 };
 
 void ts_blocks_init(struct ts_blocks *blocks);

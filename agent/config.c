@@ -37,6 +37,10 @@ static const struct ts_setting settings[] = {
                 "file for the last step's ops, blocks and what was moved "
                 "(%p: process id, %r: local rank)",
                 offsetof(struct ts_config, plan)},
+        {"TAPESWAP_PROFILE", TS_SETTING_FILE, "", NULL,
+                "file for the profile of a training step, written after each "
+                "step that is profiled (%p, %r)",
+                offsetof(struct ts_config, profile)},
         {"TAPESWAP_STATUS", TS_SETTING_FILE, "", NULL,
                 "file for the figures of the exit line, as JSON (%p, %r)",
                 offsetof(struct ts_config, status)},

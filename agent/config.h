@@ -55,6 +55,7 @@ struct ts_config {
 	bool strict;
 	bool ipc;
 	char plan[TS_CONFIG_PATH_BYTES]; /* "": none; placeholders replaced */
+	char profile[TS_CONFIG_PATH_BYTES];
 	char status[TS_CONFIG_PATH_BYTES];
 };
 

@@ -20,6 +20,9 @@ struct ts_param {
 	uint32_t offset, bytes;
 };
 
+/* Where an index of a parameter says that there is none. */
+#define TS_NO_PARAM UINT16_MAX
+
 /* Constant once made. */
 struct ts_func {
 	struct ts_map_node node;

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "agent/hash.h"
+#include "agent/timing.h"
+#include "agent/turn.h"
 
 #define SCAN_FOUND_MAX 64
 
@@ -20,6 +22,8 @@ void ts_op_init(struct ts_op *op, enum ts_op_kind kind, const char *name)
 	op->uses = op->inline_uses;
 	op->ranges = op->inline_ranges;
 	op->capacity = TS_OP_INLINE_USES;
+	op->backward = ts_turn_in_backward();
+	op->timer = TS_NO_TIMER;
 	op->stamp =
 	        atomic_fetch_add_explicit(&next_stamp, 1, memory_order_relaxed);
 }
@@ -76,9 +80,19 @@ static void widen(struct ts_op *op, const struct ts_block *block,
 	}
 }
 
+/* Where in the parameters the word stands that is looked at. */
+struct word_place {
+	uint16_t param;
+	uint32_t offset;
+};
+
+static const struct word_place no_place = {.param = TS_NO_PARAM};
+
 static void note(struct ts_op *op, struct ts_block *block, uint64_t address,
-        uint64_t bytes, enum ts_access access)
+        uint64_t bytes, enum ts_access access, const struct word_place *place)
 {
+	bool fresh = !block->stamp;
+
 	struct ts_range range = {.address = address,
 	        .bytes = bytes,
 	        .access = access,
@@ -93,23 +107,30 @@ static void note(struct ts_op *op, struct ts_block *block, uint64_t address,
 		return;
 	}
 	block->stamp = op->stamp;
+	if (fresh)
+		block->from_backward = op->backward;
 	op->ranges[op->count] = range;
 	op->uses[op->count] = (struct ts_use){.serial = block->serial,
 	        .address = block->address,
 	        .bytes = block->bytes,
 	        .access = access,
 	        .device = block->device,
-	        .reported = block->reported};
+	        .reported = block->reported,
+	        .offset = place->offset,
+	        .param = place->param,
+	        .fresh = fresh,
+	        .from_backward = block->from_backward};
 	op->count++;
 }
 
-static void note_word(struct ts_op *op, struct ts_blocks *blocks, uint64_t word)
+static void note_word(struct ts_op *op, struct ts_blocks *blocks, uint64_t word,
+        const struct word_place *place)
 {
 	struct ts_block *block = ts_blocks_find_locked(blocks, word);
 
 	if (block)
 		note(op, block, block->address, block->bytes,
-		        TS_ACCESS_READWRITE);
+		        TS_ACCESS_READWRITE, place);
 }
 
 void ts_op_touch(struct ts_op *op, struct ts_blocks *blocks, uint64_t address,
@@ -119,7 +140,7 @@ void ts_op_touch(struct ts_op *op, struct ts_blocks *blocks, uint64_t address,
 
 	ts_mutex_lock(&blocks->lock);
 	if (!bytes) {
-		note_word(op, blocks, address);
+		note_word(op, blocks, address, &no_place);
 	} else {
 		struct ts_block *block = ts_blocks_find_locked(blocks, address);
 
@@ -134,7 +155,7 @@ void ts_op_touch(struct ts_op *op, struct ts_blocks *blocks, uint64_t address,
 				from = address;
 			if (to > end)
 				to = end;
-			note(op, block, from, to - from, access);
+			note(op, block, from, to - from, access, &no_place);
 			block = ts_blocks_next_locked(blocks, block->address);
 		}
 	}
@@ -143,7 +164,7 @@ void ts_op_touch(struct ts_op *op, struct ts_blocks *blocks, uint64_t address,
 
 /* @offset: of @data in the parameter buffer, for the alignment of words. */
 static void scan_param(struct ts_op *op, struct ts_blocks *blocks,
-        const char *data, size_t offset, size_t bytes)
+        uint16_t param, const char *data, size_t offset, size_t bytes)
 {
 	size_t at = (8 - offset % 8) % 8;
 
@@ -152,7 +173,8 @@ static void scan_param(struct ts_op *op, struct ts_blocks *blocks,
 
 		memcpy(&word, data + at, sizeof(word));
 		if (word >= blocks->lowest && word < blocks->highest)
-			note_word(op, blocks, word);
+			note_word(op, blocks, word,
+			        &(struct word_place){param, (uint32_t)at});
 	}
 }
 
@@ -168,7 +190,7 @@ static void scan_extra(struct ts_op *op, struct ts_blocks *blocks)
 			memcpy(&bytes, at[1], sizeof(bytes));
 	}
 	if (buffer)
-		scan_param(op, blocks, buffer, 0, bytes);
+		scan_param(op, blocks, TS_NO_PARAM, buffer, 0, bytes);
 }
 
 static void note_all(struct ts_op *op, struct ts_blocks *blocks)
@@ -177,7 +199,7 @@ static void note_all(struct ts_op *op, struct ts_blocks *blocks)
 
 	while (block) {
 		note(op, block, block->address, block->bytes,
-		        TS_ACCESS_READWRITE);
+		        TS_ACCESS_READWRITE, &no_place);
 		block = ts_blocks_next_locked(blocks, block->address);
 	}
 }
@@ -193,7 +215,7 @@ void ts_op_touch_params(struct ts_op *op, struct ts_blocks *blocks)
 		note_all(op, blocks);
 	else if (op->params)
 		for (size_t i = 0; i < func->param_count; i++)
-			scan_param(op, blocks, op->params[i],
+			scan_param(op, blocks, (uint16_t)i, op->params[i],
 			        func->params[i].offset, func->params[i].bytes);
 	ts_mutex_unlock(&blocks->lock);
 }

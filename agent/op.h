@@ -31,7 +31,11 @@ struct ts_use {
 	uint64_t address, bytes; /* of the block */
 	enum ts_access access;
 	int device;
+	uint32_t offset; /* in the parameter, of the first word that led here */
+	uint16_t param;  /* index, or TS_NO_PARAM */
 	bool reported;
+	bool fresh;         /* no op touched the block before */
+	bool from_backward; /* an op of a backward was the first to touch it */
 };
 
 struct ts_op {
@@ -53,6 +57,8 @@ struct ts_op {
 	bool active;     /* the agent takes part; the wrapper's to set */
 	bool capturing;  /* goes into a graph, not to the device */
 	bool incomplete; /* not all uses could be noted */
+	bool backward;   /* issued by a backward (turn.h) */
+	int32_t timer;   /* timing.h */
 
 	/* uses[i] and ranges[i] belong together; -1 device: not the pager's. */
 	struct ts_use *uses;

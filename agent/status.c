@@ -8,6 +8,7 @@
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
 #include "agent/jsonfile.h"
+#include "agent/profiler.h"
 #include "agent/tape_json.h"
 
 struct tape_figures {
@@ -63,6 +64,9 @@ static void read_tape(struct tape_figures *figures)
 		figures->ops += figures->totals[kind];
 	figures->steps = ts_step_last(&tape->step, &first, &figures->step_ops);
 	ts_mutex_unlock(&tape->lock);
+	/* The profiler tells evaluation and changing shapes from steps. */
+	if (ts_profiler_steps())
+		figures->steps = ts_profiler_steps();
 }
 
 static void say_device(int device, const struct ts_pager_stats *stats,

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Speeds of the link between host and device, each way alone and both at
+ * once, by copies of the agent's own. Makes driver calls and waits for them;
+ * the current context's device is measured.
+ */
+#ifndef TS_BANDWIDTH_H
+#define TS_BANDWIDTH_H
+
+#include <stdint.h>
+
+#include "runtime/ops.h"
+
+struct ts_bandwidth {
+	uint64_t d2h_bytes_per_s, h2d_bytes_per_s;
+	uint64_t d2h_both_bytes_per_s, h2d_both_bytes_per_s;
+	uint64_t latency_ns;  /* of a small copy */
+	uint32_t copies;      /* made to find out, */
+	uint64_t moved_bytes; /* and what they moved each way */
+};
+
+/* 0; -ENOMEM, or another errno where the driver refused something. */
+int ts_bandwidth_measure(
+        const struct ts_gpu_ops *ops, struct ts_bandwidth *ret_bandwidth);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/kernel.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef char *demangler(
+        const char *name, char *buffer, size_t *length, int *status);
+
+/* The C++ library of whoever has C++ kernels; NULL where there is none. */
+static char *demangle(const char *name)
+{
+	void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
+	demangler *function = NULL;
+	char *text = NULL;
+	int status = 0;
+
+	if (library) {
+		function = (demangler *)dlsym(library, "__cxa_demangle");
+		if (function)
+			text = function(name, NULL, NULL, &status);
+		dlclose(library);
+	}
+	return text ? text : strdup(name);
+}
+
+struct pattern {
+	const char *part;
+	enum ts_op_class op_class;
+};
+
+/* The first part that occurs in the name decides. */
+static const struct pattern classes[] = {
+        {"multi_tensor_apply", TS_OP_OPTIMIZER},
+        {"nccl", TS_OP_COLLECTIVE},
+        {"flash_", TS_OP_ATTENTION},
+        {"fmha_", TS_OP_ATTENTION},
+        {"dropout", TS_OP_DROPOUT},
+        {"masked_scale", TS_OP_DROPOUT},
+        {"layer_norm", TS_OP_NORM},
+        {"GammaBeta", TS_OP_NORM},
+        {"batch_norm", TS_OP_NORM},
+        {"RowwiseMoments", TS_OP_NORM},
+        {"rms_norm", TS_OP_NORM},
+        {"GroupNorm", TS_OP_NORM},
+        {"nll_loss", TS_OP_LOSS},
+        {"LogSoftMax", TS_OP_LOSS},
+        {"mse_", TS_OP_LOSS},
+        {"pool", TS_OP_POOL},
+        {"gemm", TS_OP_GEMM},
+        {"cutlass", TS_OP_GEMM},
+        {"gemv", TS_OP_GEMM},
+        {"splitk", TS_OP_GEMM},
+        {"conv_", TS_OP_CONVOLUTION},
+        {"convolve", TS_OP_CONVOLUTION},
+        {"im2col", TS_OP_CONVOLUTION},
+        {"col2im", TS_OP_CONVOLUTION},
+        {"conv_depthwise", TS_OP_CONVOLUTION},
+        {"CatArray", TS_OP_COPY},
+        {"copy_kernel", TS_OP_COPY},
+        {"Memcpy", TS_OP_COPY},
+        {"elementwise", TS_OP_ELEMENTWISE},
+        {"SoftMax", TS_OP_ELEMENTWISE},
+        {"softmax", TS_OP_ELEMENTWISE},
+        {"Memset", TS_OP_ELEMENTWISE},
+        {"reduce_kernel", TS_OP_ELEMENTWISE},
+};
+
+/* Kernels that add to what their output holds. */
+static const char *const adding[] = {"scatter", "index_add", "index_put",
+        "indexing_backward", "embedding_backward", "atomic", "Atomic",
+        "backward_data_accumulate", "col2im_batched"};
+
+static enum ts_op_class class_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+		if (strstr(name, classes[i].part))
+			return classes[i].op_class;
+	return TS_OP_OTHER;
+}
+
+/*
+ * The outermost parentheses that hold the parameters: the last pair at the
+ * outermost level. "(anonymous namespace)" is no list.
+ */
+static const char *find_list(const char *text)
+{
+	const char *found = NULL;
+	int depth = 0;
+
+	for (const char *at = text; *at; at++) {
+		if (*at == '(' && !depth && strncmp(at, "(anon", 5))
+			found = at;
+		if (*at == '(' || *at == '<')
+			depth++;
+		/* "operator()" and "->" do not nest. */
+		else if (*at == ')' || (*at == '>' && at[-1] != '-'))
+			depth--;
+	}
+	return found;
+}
+
+static enum ts_param_type type_of(const char *text, size_t length)
+{
+	static const char constant[] = " const*";
+	size_t tail = sizeof(constant) - 1;
+
+	while (length && text[length - 1] == ' ')
+		length--;
+	if (!length || text[length - 1] != '*')
+		return TS_PARAM_OTHER;
+	if (length > tail && !strncmp(text + length - tail, constant, tail))
+		return TS_PARAM_CONST;
+	return TS_PARAM_WRITABLE;
+}
+
+/* Calls for each type of the list that begins at @list, "(". */
+static size_t read_types(const char *list, uint8_t *types)
+{
+	const char *start = list + 1;
+	size_t count = 0;
+	int depth = 0;
+
+	for (const char *at = list; *at; at++) {
+		if (*at == '(' || *at == '<')
+			depth++;
+		else if (*at == ')' || (*at == '>' && at[-1] != '-'))
+			depth--;
+		if ((*at == ',' && depth == 1) || (*at == ')' && !depth)) {
+			if (at == start)
+				break;
+			if (types)
+				types[count] = (uint8_t)type_of(
+				        start, (size_t)(at - start));
+			count++;
+			start = at + 1;
+		}
+		if (!depth)
+			break;
+	}
+	return count;
+}
+
+/* "BinaryOpScalarFunctor<float, 2, 1, 1>": depth, and the list written to. */
+static void read_lists(struct ts_kernel *kernel, const char *text)
+{
+	const char *functor = strstr(text, "Functor<");
+	int depth, read, written;
+	const char *comma;
+
+	kernel->family = TS_FAMILY_LISTS;
+	kernel->written_list = -1;
+	if (!functor || !(comma = strchr(functor, ',')) ||
+	        sscanf(comma, ", %d", &depth) != 1)
+		return;
+	kernel->lists = (unsigned int)depth;
+	if (strstr(text, "FusedAdam"))
+		kernel->family = TS_FAMILY_ADAM;
+	else if (sscanf(comma, ", %*d, %d, %d", &read, &written) == 2 &&
+	         !strstr(text, "LpNorm"))
+		kernel->written_list = written;
+}
+
+/* The function's own name, without return type, namespaces, arguments. */
+static char *plain_name(const char *text)
+{
+	const char *list = find_list(text), *end, *start;
+	int depth = 0;
+
+	end = list ? list : text + strlen(text);
+	if (list && end > text && end[-1] == '>') {
+		do {
+			end--;
+			if (*end == '>' && end[-1] != '-')
+				depth++;
+			else if (*end == '<')
+				depth--;
+		} while (depth && end > text);
+	}
+	start = end;
+	while (start > text && start[-1] != ':' && start[-1] != ' ')
+		start--;
+	return strndup(start, (size_t)(end - start));
+}
+
+/* What an iterator or list kernel works out: "...::GeluCUDAKernelImpl". */
+static void find_functor(const char *text, char *ret, size_t bytes)
+{
+	const char *at = strchr(text, '<'), *end;
+
+	*ret = '\0';
+	while (at &&
+	        !((*at >= 'A' && *at <= 'Z') || (*at >= 'a' && *at <= 'z')))
+		at = *at ? at + 1 : NULL;
+	if (!at)
+		return;
+	/* Namespaces in front of the name say little. */
+	for (end = at; *end && !strchr("<,( >", *end); end++)
+		if (end[0] == ':' && end[1] == ':')
+			at = end + 2;
+	snprintf(ret, bytes, "%.*s", (int)(end - at), at);
+}
+
+static char *make_label(const struct ts_kernel *kernel, const char *text)
+{
+	char *name = plain_name(text), *label = NULL;
+	char functor[64] = "";
+
+	if (!name)
+		return NULL;
+	if (kernel->family == TS_FAMILY_LISTS) {
+		const char *at = strstr(text, "Functor<");
+
+		/* The last argument names the operation. */
+		at = at ? strstr(at, ">, ") : NULL;
+		if (at)
+			find_functor(at + 1, functor, sizeof(functor));
+		if (at && !*functor)
+			snprintf(functor, sizeof(functor), "%.*s",
+			        (int)strcspn(at + 3, "<,>("), at + 3);
+	} else if (kernel->family == TS_FAMILY_ITERATOR) {
+		find_functor(text, functor, sizeof(functor));
+	}
+	if (*functor && asprintf(&label, "%s<%s>", name, functor) < 0)
+		label = NULL;
+	if (!*functor)
+		label = strdup(name);
+	free(name);
+	return label;
+}
+
+struct ts_kernel *ts_kernel_create(const char *name)
+{
+	struct ts_kernel *kernel = calloc(1, sizeof(*kernel));
+	char *text = demangle(name);
+	const char *list;
+
+	if (!kernel || !text)
+		goto fail;
+	kernel->written_list = -1;
+	kernel->op_class = class_of(text);
+	for (size_t i = 0; i < sizeof(adding) / sizeof(adding[0]); i++)
+		kernel->adds |= strstr(text, adding[i]) != NULL;
+	if (strstr(text, "multi_tensor_apply"))
+		read_lists(kernel, text);
+	else if (strstr(text, "elementwise_kernel<"))
+		kernel->family = TS_FAMILY_ITERATOR;
+	list = find_list(text);
+	if (list) {
+		kernel->param_count = read_types(list, NULL);
+		kernel->param_type = calloc(kernel->param_count + 1, 1);
+		if (!kernel->param_type)
+			goto fail;
+		read_types(list, kernel->param_type);
+	}
+	kernel->label = make_label(kernel, text);
+	if (!kernel->label)
+		goto fail;
+	free(text);
+	return kernel;
+fail:
+	free(text);
+	ts_kernel_destroy(kernel);
+	return NULL;
+}
+
+void ts_kernel_destroy(struct ts_kernel *kernel)
+{
+	if (!kernel)
+		return;
+	free(kernel->label);
+	free(kernel->param_type);
+	free(kernel);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Records ops and blocks until a training step is complete, and cuts steps.
+ *
+ * A step ends with its optimizer's phase: the ops outside a backward, after
+ * one, that touch a gradient (a block that an op of a backward was the first to
+ * touch), and what goes on working on the same blocks. That holds for
+ * accumulated gradients, evaluation passes and steps of changing shape alike.
+ * A program without backwards has its steps told by the caller, from the
+ * period of its ops.
+ *
+ * Any thread; one leaf lock of its own, not held across driver calls.
+ */
+#ifndef TS_RECORDER_H
+#define TS_RECORDER_H
+
+#include "agent/op.h"
+#include "agent/recording.h"
+
+void ts_recorder_init(void);
+
+/* Blocks of @device come and go. Reported: by the framework. */
+void ts_recorder_born(
+        uint64_t serial, uint64_t bytes, int device, bool reported);
+void ts_recorder_died(uint64_t serial);
+
+/* True where ops shall have timers. */
+bool ts_recorder_is_timing(void);
+void ts_recorder_set_timing(bool on);
+
+/* False until a backward was seen. */
+bool ts_recorder_saw_backward(void);
+
+/*
+ * An op was issued. True where a step is complete, or with @ends_step, that
+ * this op completes one; ts_recorder_take() follows then, on this thread.
+ */
+bool ts_recorder_op(const struct ts_op *op, bool ends_step);
+
+/* Reads the timers of what the device has done. Makes driver calls. */
+void ts_recorder_settle(void);
+
+/*
+ * The step that is complete, with its times: waits for the device where
+ * @wait, else takes the times that are known without any driver call. False
+ * where there is none. The caller owns the result.
+ */
+bool ts_recorder_take(bool wait, struct ts_recording *ret_recording);
+
+/* The process ends: whether what it did last completes a step. */
+bool ts_recorder_is_complete(void);
+
+/* Most bytes of reported blocks that ever lived together on a device. */
+uint64_t ts_recorder_peak_bytes(void);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Shapes of steps: sequences of op signatures that came more than once. A
+ * step that ends as a known shape does but begins with more is that shape
+ * after other work (an evaluation pass, a loss that was printed). The owner
+ * guards it.
+ */
+#ifndef TS_SHAPES_H
+#define TS_SHAPES_H
+
+#include "agent/recording.h"
+
+#define TS_SHAPES_MAX 16
+
+struct ts_shape {
+	uint64_t hash;
+	uint64_t *signatures;
+	uint64_t *best_ns; /* by op: the shortest so far, or TS_UNKNOWN_NS */
+	size_t op_count;
+	uint64_t step_ns; /* likewise, of the whole */
+	uint64_t seen, timed;
+	uint64_t last; /* number of the last step of this shape */
+};
+
+struct ts_shapes {
+	struct ts_shape shapes[TS_SHAPES_MAX];
+	size_t count;
+	uint64_t steps;     /* so far */
+	uint64_t timed;     /* of them */
+	uint64_t other_ops; /* before steps, belonging to none */
+};
+
+void ts_shapes_finish(struct ts_shapes *shapes);
+
+/*
+ * Takes note of a step; cuts from @step what is not part of it and gives it
+ * the shortest times of its shape. NULL without memory.
+ */
+struct ts_shape *ts_shapes_note(
+        struct ts_shapes *shapes, struct ts_recording *step);
+
+/* Steps of all shapes that had all their times. */
+uint64_t ts_shapes_timed(const struct ts_shapes *shapes);
+
+/* How many shapes came again among the last @steps steps. */
+size_t ts_shapes_recent(const struct ts_shapes *shapes, uint64_t steps);
+
+#endif
