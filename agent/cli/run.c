@@ -10,6 +10,7 @@
  */
 #include "agent/cli/cli.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "agent/cli/target.h"
+#include "agent/config.h"
 
 enum {
 	EXIT_FAILED = 125,
@@ -26,33 +28,16 @@ enum {
 	EXIT_NOT_FOUND = 127,
 };
 
-/* A setting that run passes on as it is: --NAME VALUE sets VARIABLE. */
-struct setting {
-	const char *option;
-	const char *variable;
-	const char *value_name;
-	const char *help;
-};
-
-static const struct setting settings[] = {
-        {"limit", "TAPESWAP_LIMIT", "SIZE",
-                "device memory to stay inside: bytes, KiB, MiB, GiB, or % of\n"
-                "the device (default: the whole device)"},
-        {"mode", "TAPESWAP_MODE", "MODE",
-                "off: no library is preloaded; cap: keep the limit"},
-        {"plan", "TAPESWAP_PLAN", "FILE",
-                "where to write what was moved in the last step (JSON)"},
-        {"status", "TAPESWAP_STATUS", "FILE",
-                "where to write the status at exit (JSON)"},
-        {"log", "TAPESWAP_LOG", "LEVEL", "error, warn, info or debug"},
-};
-
-#define N_SETTINGS (sizeof(settings) / sizeof(settings[0]))
-
-enum { OPT_SIM = N_SETTINGS, OPT_HELP };
+#define MAX_SETTINGS   32
+#define OPTION_BYTES   40
+#define HELP_INDENT    20
+#define HELP_WIDTH     78
+#define SETTING_PREFIX "TAPESWAP_"
+#define OPT_SIM        MAX_SETTINGS
+#define OPT_HELP       (MAX_SETTINGS + 1)
 
 struct options {
-	const char *values[N_SETTINGS];
+	const char *values[MAX_SETTINGS]; /* by place in the table */
 	const char *sim;
 	char **command;
 };
@@ -64,34 +49,89 @@ struct places {
 	char simgpu[PATH_MAX];
 };
 
+/* TAPESWAP_HOST_LIMIT becomes host-limit. */
+static void option_name(const struct ts_setting *setting, char *ret)
+{
+	const char *from = setting->name + strlen(SETTING_PREFIX);
+	size_t i;
+
+	for (i = 0; from[i] && i + 1 < OPTION_BYTES; i++)
+		ret[i] = from[i] == '_' ? '-' : (char)tolower(from[i]);
+	ret[i] = '\0';
+}
+
+static const char *value_name(const struct ts_setting *setting)
+{
+	switch (setting->type) {
+	case TS_SETTING_SIZE:
+	case TS_SETTING_LIMIT:
+		return "SIZE";
+	case TS_SETTING_CHOICE:
+		return "WORD";
+	case TS_SETTING_BOOLEAN:
+		return "0|1";
+	case TS_SETTING_FILE:
+		return "FILE";
+	}
+	return "VALUE";
+}
+
+/* Prints @text in lines of whole words, those after the first indented. */
+static void print_wrapped(const char *text)
+{
+	int column = HELP_INDENT;
+
+	while (*text) {
+		int length = (int)strcspn(text, " ");
+
+		if (column > HELP_INDENT && column + 1 + length > HELP_WIDTH) {
+			printf("\n%*s", HELP_INDENT, "");
+			column = HELP_INDENT;
+		} else if (column > HELP_INDENT) {
+			putchar(' ');
+			column++;
+		}
+		printf("%.*s", length, text);
+		column += length;
+		text += length;
+		text += strspn(text, " ");
+	}
+	putchar('\n');
+}
+
 static void print_help(void)
 {
+	size_t count;
+	const struct ts_setting *table = ts_config_table(&count);
+
 	fputs("usage: tapeswap run [OPTIONS] [--] COMMAND [ARGUMENTS]\n\n"
 	      "Runs COMMAND inside a device-memory limit. COMMAND needs no "
 	      "change.\n\noptions:\n",
 	        stdout);
-	for (size_t i = 0; i < N_SETTINGS; i++) {
-		const char *line = settings[i].help;
-		char head[32];
+	for (size_t i = 0; i < count; i++) {
+		char name[OPTION_BYTES], head[OPTION_BYTES + 16];
+		char words[128] = "", text[512];
 
-		snprintf(head, sizeof(head), "--%s %s", settings[i].option,
-		        settings[i].value_name);
-		printf("  %-16s ", head);
-		for (;;) {
-			int length = (int)strcspn(line, "\n");
-
-			printf("%.*s\n", length, line);
-			if (!line[length])
-				break;
-			line += length + 1;
-			printf("%19s", "");
-		}
-		printf("%19s[%s]\n", "", settings[i].variable);
+		option_name(&table[i], name);
+		snprintf(head, sizeof(head), "--%s %s", name,
+		        value_name(&table[i]));
+		if (table[i].choices)
+			snprintf(words, sizeof(words), " (%s; default: %s)",
+			        table[i].choices, table[i].default_text);
+		snprintf(text, sizeof(text), "%s%s [%s]", table[i].help, words,
+		        table[i].name);
+		printf("  %-*s", HELP_INDENT - 2, head);
+		print_wrapped(text);
 	}
-	fputs("  --sim MODEL      run on the simulated GPU, a device of MODEL\n"
-	      "  --help           this text\n\n"
-	      "An option wins over the variable beside it; %p in a file name "
-	      "is the\nprocess id.\n\n"
+	fputs("  --sim MODEL       run on the simulated GPU, a device of "
+	      "MODEL\n"
+	      "  --help            this text\n\n"
+	      "An option wins over the variable in brackets. A size is in "
+	      "bytes "
+	      "or has KiB,\nMiB or GiB; the limit may be a share, as in 60%. "
+	      "In file names %p stands for\nthe process id and %r for the "
+	      "local "
+	      "rank.\n\n"
 	      "exit status:\n"
 	      "  125 where tapeswap itself fails, 126 where COMMAND cannot be "
 	      "executed,\n  127 where it is not found, else COMMAND's own\n\n"
@@ -112,40 +152,47 @@ static int fail(int status, const char *hint, const char *message)
 /* 0; -1: help was asked for and given; else an exit status. */
 static int parse(int argc, char **argv, struct options *ret)
 {
-	struct option table[N_SETTINGS + 3] = {{NULL, 0, NULL, 0}};
+	size_t count;
+	const struct ts_setting *settings = ts_config_table(&count);
+	struct option table[MAX_SETTINGS + 3] = {{NULL, 0, NULL, 0}};
+	char names[MAX_SETTINGS][OPTION_BYTES];
 	int found;
 
-	for (size_t i = 0; i < N_SETTINGS; i++) {
-		table[i].name = settings[i].option;
+	if (count > MAX_SETTINGS)
+		return fail(EXIT_FAILED, NULL, "too many settings");
+	for (size_t i = 0; i < count; i++) {
+		option_name(&settings[i], names[i]);
+		table[i].name = names[i];
 		table[i].has_arg = required_argument;
 		table[i].val = (int)i;
 	}
-	table[N_SETTINGS] =
-	        (struct option){"sim", required_argument, NULL, OPT_SIM};
-	table[N_SETTINGS + 1] =
-	        (struct option){"help", no_argument, NULL, OPT_HELP};
+	table[count] = (struct option){"sim", required_argument, NULL, OPT_SIM};
+	table[count + 1] = (struct option){"help", no_argument, NULL, OPT_HELP};
 
 	opterr = 0;
 	while ((found = getopt_long(argc, argv, "+:h", table, NULL)) != -1) {
-		switch (found) {
-		case 'h':
-		case OPT_HELP:
+		if (found == 'h' || found == OPT_HELP) {
 			print_help();
 			return -1;
-		case OPT_SIM:
-			ret->sim = optarg;
-			break;
-		case ':':
-			ts_cli_bad("tapeswap run --help lists the options",
-			        "option '%s' wants a value", argv[optind - 1]);
-			return EXIT_FAILED;
-		case '?':
+		}
+		if (found == '?') {
 			ts_cli_bad("tapeswap run --help lists the options",
 			        "unknown option '%s'", argv[optind - 1]);
 			return EXIT_FAILED;
-		default:
-			ret->values[found] = optarg;
 		}
+		/* An empty one is a shell variable that is not set. */
+		if (found == ':' || !*optarg) {
+			ts_cli_bad("tapeswap run --help lists the options",
+			        "option '%s' wants a value",
+			        found == ':'       ? argv[optind - 1]
+			        : found == OPT_SIM ? "--sim"
+			                           : names[found]);
+			return EXIT_FAILED;
+		}
+		if (found == OPT_SIM)
+			ret->sim = optarg;
+		else
+			ret->values[found] = optarg;
 	}
 	if (optind == argc)
 		return fail(EXIT_FAILED,
@@ -155,41 +202,35 @@ static int parse(int argc, char **argv, struct options *ret)
 	return 0;
 }
 
-static const char *value_of(const struct options *options, const char *name)
+static void warn(const char *message)
 {
-	for (size_t i = 0; i < N_SETTINGS; i++)
-		if (!strcmp(settings[i].option, name))
-			return options->values[i]
-			               ? options->values[i]
-			               : getenv(settings[i].variable);
-	return NULL;
+	fprintf(stderr, "tapeswap: warning: %s\n", message);
 }
 
 /*
- * A bad value would only switch the library off, with the program already
+ * Puts the options into the environment and reads it as the library will. A
+ * bad value would only switch the library off, with the program already
  * running; here there is somebody to tell, so it is an error.
  */
-static int check_values(const struct options *options)
+static int set_values(const struct options *options, bool *ret_off)
 {
-	const char *limit = value_of(options, "limit");
-	const char *mode = value_of(options, "mode");
-	/* The share of a device is the library's to work out. */
-	const uint64_t any_device_bytes = 1ULL << 40;
-	uint64_t bytes;
+	size_t count;
+	const struct ts_setting *table = ts_config_table(&count);
+	char message[TS_CONFIG_MESSAGE_BYTES];
+	struct ts_config *config = malloc(sizeof(*config));
+	int status = 0;
 
-	if (limit && (ts_cli_parse_bytes(limit, any_device_bytes, &bytes) ||
-	                     !bytes)) {
-		ts_cli_bad("a limit is written 12GiB, 800MiB, 60% or in bytes",
-		        "limit '%s': want bytes, KiB/MiB/GiB or %%", limit);
-		return EXIT_FAILED;
-	}
-	if (mode && strcmp(mode, "off") && strcmp(mode, "cap") &&
-	        strcmp(mode, "observe") && strcmp(mode, "plan")) {
-		ts_cli_bad(NULL, "mode '%s': want off, observe, cap or plan",
-		        mode);
-		return EXIT_FAILED;
-	}
-	return 0;
+	if (!config)
+		return fail(EXIT_FAILED, NULL, "out of memory");
+	for (size_t i = 0; i < count && !status; i++)
+		if (options->values[i] &&
+		        setenv(table[i].name, options->values[i], 1))
+			status = fail(EXIT_FAILED, NULL, "out of memory");
+	if (!status && ts_config_parse(config, environ, message, warn))
+		status = fail(EXIT_FAILED, NULL, message);
+	*ret_off = config->mode == TS_MODE_OFF;
+	free(config);
+	return status;
 }
 
 /* Joins @folder and @name to @ret; whether such a file can be read. */
@@ -344,8 +385,7 @@ int ts_cli_run(int argc, char **argv)
 {
 	struct options options = {.sim = NULL};
 	struct places places;
-	const char *mode;
-	bool preload;
+	bool off = false;
 	int status;
 
 	if (argc == 3 && !strcmp(argv[1], "--probe"))
@@ -353,23 +393,14 @@ int ts_cli_run(int argc, char **argv)
 	status = parse(argc, argv, &options);
 	if (status)
 		return status < 0 ? 0 : status;
-	status = check_values(&options);
+	status = set_values(&options, &off);
 	if (!status)
 		status = find_places(&places);
-	if (status)
-		return status;
-
-	mode = value_of(&options, "mode");
-	preload = !mode || strcmp(mode, "off");
-	if (preload || options.sim)
+	if (!status && (!off || options.sim))
 		status = check_target(options.command[0]);
-	for (size_t i = 0; i < N_SETTINGS && !status; i++)
-		if (options.values[i] &&
-		        setenv(settings[i].variable, options.values[i], 1))
-			status = fail(EXIT_FAILED, NULL, "out of memory");
 	if (!status && options.sim)
 		status = set_sim(&options, &places);
-	if (!status && preload)
+	if (!status && !off)
 		status = set_preload(&places);
 	if (status)
 		return status;

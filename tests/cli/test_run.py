@@ -73,13 +73,14 @@ class Run(unittest.TestCase):
     def test_options_reach_the_library(self):
         seen = self.environment(
             "--limit", "12GiB", "--mode", "cap", "--plan", "p.json",
-            "--status=s.json", "--log", "warn",
+            "--status=s.json", "--log", "warn", "--host-limit", "64GiB",
         )
         self.assertEqual(seen["TAPESWAP_LIMIT"], "12GiB")
         self.assertEqual(seen["TAPESWAP_MODE"], "cap")
         self.assertEqual(seen["TAPESWAP_PLAN"], "p.json")
         self.assertEqual(seen["TAPESWAP_STATUS"], "s.json")
         self.assertEqual(seen["TAPESWAP_LOG"], "warn")
+        self.assertEqual(seen["TAPESWAP_HOST_LIMIT"], "64GiB")
 
     def test_option_wins_over_variable(self):
         seen = self.environment("--limit", "1GiB", TAPESWAP_LIMIT="2GiB")
@@ -123,16 +124,26 @@ class Run(unittest.TestCase):
         self.check(done, 125, "libtapeswap.so is not beside")
 
     def test_bad_values(self):
-        for value in "12GB", "12GB x", "", "0", "-1", "x%":
+        for value in "12GB", "12GB x", "0", "-1", "x%":
             done = self.run_tapeswap("--limit", value, "--", "true")
-            self.check(done, 125, f"limit '{value}'")
+            self.check(done, 125, f'TAPESWAP_LIMIT="{value}"')
         done = self.run_tapeswap("--mode", "fast", "--", "true")
-        self.check(done, 125, "mode 'fast'")
+        self.check(done, 125, 'TAPESWAP_MODE="fast"')
+        done = self.run_tapeswap("--", "true", TAPESWAP_HOST_LIMIT="60%")
+        self.check(done, 125, 'TAPESWAP_HOST_LIMIT="60%"')
+
+    def test_misspelt_variable_is_named(self):
+        done = self.run_tapeswap("--", "true", TAPESWAP_LIMITS="1GiB")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("TAPESWAP_LIMITS", done.stderr)
+        self.assertIn("did you mean TAPESWAP_LIMIT?", done.stderr)
 
     def test_bad_usage(self):
         self.check(self.run_tapeswap(), 125, "no command given")
         self.check(self.run_tapeswap("--what", "true"), 125, "'--what'")
         self.check(self.run_tapeswap("--limit"), 125, "wants a value")
+        done = self.run_tapeswap("--limit", "", "true")
+        self.check(done, 125, "wants a value")
 
     def test_command_not_found(self):
         for mode in "off", "cap":
