@@ -105,28 +105,6 @@ bool sg_block_at(uint64_t va, uint64_t *ret_va, uint64_t *ret_bytes)
 
 /* ----------------------------------------------------------- access checks */
 
-static const char *op_name(const struct sg_op *op)
-{
-	if (op->name)
-		return op->name;
-	switch (op->kind) {
-	case SG_OP_KERNEL:
-		return "kernel";
-	case SG_OP_COPY_H2D:
-		return "host-to-device copy";
-	case SG_OP_COPY_D2H:
-		return "device-to-host copy";
-	case SG_OP_COPY_D2D:
-		return "device-to-device copy";
-	case SG_OP_COPY_H2H:
-		return "host-to-host copy";
-	case SG_OP_MEMSET:
-		return "memset";
-	default:
-		return "operation";
-	}
-}
-
 /* One line on what stands at va. */
 static void describe(
         const struct sg_device *dev, uint64_t va, char *ret_text, size_t size)
@@ -179,7 +157,7 @@ CUresult sg_op_check(const struct sg_op *op)
 		sg_sticky_error(op->dev, CUDA_ERROR_ILLEGAL_ADDRESS,
 		        "illegal address 0x%llx: %s %s 0x%llx+0x%llx; "
 		        "there: %s",
-		        (unsigned long long)bad, op_name(op),
+		        (unsigned long long)bad, sg_op_title(op->kind, op->name),
 		        access->write ? "writes" : "reads",
 		        (unsigned long long)va,
 		        (unsigned long long)access->bytes, text);

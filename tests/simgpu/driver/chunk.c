@@ -4,6 +4,7 @@
  * table of their handles. Called under sg_lock.
  */
 #include "tests/simgpu/driver/memory.h"
+#include "tests/simgpu/driver/races.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -77,6 +78,7 @@ void sg_chunk_put(struct sg_chunk *chunk)
 	if (chunk->handle_refs || chunk->maps)
 		return;
 	sg_content_chunk_gone(chunk);
+	sg_races_forget(&chunk->races);
 	if (chunk->vmm)
 		sg_allocated_sub(chunk->dev, chunk->bytes);
 	sg_physical_give(chunk->dev, chunk->bytes);

@@ -12,6 +12,7 @@
  * A forked child has no such thread: there missing pages are zeros.
  */
 #include "tests/simgpu/driver/content.h"
+#include "tests/simgpu/driver/races.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -133,6 +134,9 @@ static void page_fault(uint64_t address)
 		page = (address - host->range.start) / PAGE_BYTES;
 		pages = host->map_bytes / PAGE_BYTES;
 		if (is_lazy(host, page)) {
+			if (sg_races_on())
+				sg_races_touched(address & ~(PAGE_BYTES - 1),
+				        PAGE_BYTES);
 			first = page - page % GRANULE_PAGES;
 			make_pages(host, first,
 			        first + GRANULE_PAGES < pages

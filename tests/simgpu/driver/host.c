@@ -5,6 +5,7 @@
  * managed ones included. Under sg_lock.
  */
 #include "tests/simgpu/driver/content.h"
+#include "tests/simgpu/driver/races.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,7 @@ void sg_host_destroy(struct sg_host *host)
 	sg_host_lock();
 	sg_ranges_remove(&ranges, &host->range);
 	sg_host_forget(host);
+	sg_races_forget(&host->races);
 	sg_host_unlock();
 	if (!host->registered)
 		munmap((void *)(uintptr_t)host->range.start, host->map_bytes);

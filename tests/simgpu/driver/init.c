@@ -4,6 +4,7 @@
  * list of functions called and the helpers that everything uses. Called by
  * every exported function, on any thread.
  */
+#include "tests/simgpu/driver/races.h"
 #include "tests/simgpu/driver/sg.h"
 #include "tests/simgpu/driver/start.h"
 
@@ -300,6 +301,8 @@ CUresult sg_enter(struct sg_guard *guard, struct sg_api *api)
 	r = sg_start();
 	if (r)
 		return r;
+	if (sg_races_on())
+		sg_races_judge_touches();
 	if (!api->listed) {
 		api->listed = true;
 		api->next = apis;

@@ -4,6 +4,7 @@
  * effects are; a wait is only possible for a value that is there already, and
  * only in host memory, since device memory has no content. Guarded by the lock.
  */
+#include "tests/simgpu/driver/races.h"
 #include "tests/simgpu/driver/sg.h"
 
 #include <string.h>
@@ -36,6 +37,9 @@ static CUresult write_value(struct sg_stream *stream, CUdeviceptr address,
 		return r;
 	memcpy(&word, value, bytes);
 	if (host) {
+		/* Whoever polls the word knows how far the stream is. */
+		if (sg_races_on())
+			sg_clock_host_knows(stream->last);
 		memcpy(host, value, bytes);
 	} else {
 		sg_content_fill(address, (unsigned)word, 4, 1);

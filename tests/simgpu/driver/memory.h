@@ -35,6 +35,7 @@ struct sg_chunk {
 	CUmemAllocationProp prop;
 	CUmemGenericAllocationHandle handle; /* 0 unless vmm */
 	void *content;                       /* content.c */
+	void *races;                         /* races.c */
 };
 /* Takes physical memory; no mapping and no handle yet. -ENOMEM. */
 int sg_chunk_create(
@@ -146,6 +147,7 @@ struct sg_host {
 	/* content_host.c */
 	struct sg_map content;
 	uint64_t *lazy; /* by page: bytes are still to be made; or NULL */
+	void *races;    /* races.c */
 };
 /* Guards the tree of host ranges and their content, besides sg_lock. */
 void sg_host_lock(void);

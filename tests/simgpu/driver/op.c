@@ -7,6 +7,7 @@
  */
 #include "tests/simgpu/driver/capture.h"
 #include "tests/simgpu/driver/engine.h"
+#include "tests/simgpu/driver/races.h"
 #include "tests/simgpu/driver/sg.h"
 #include "tests/simgpu/driver/stream.h"
 
@@ -55,6 +56,7 @@ struct sg_op *sg_op_new(enum sg_op_kind kind, struct sg_stream *stream)
 		keep.cap_dependents = op->cap_dependents;
 		keep.accesses = op->accesses;
 		keep.cap_accesses = op->cap_accesses;
+		keep.clock = op->clock;
 		*op = keep;
 	} else {
 		op = sg_xcalloc(1, sizeof(*op));
@@ -101,12 +103,36 @@ void sg_op_unref(struct sg_op *op)
 	spare = op;
 }
 
+const char *sg_op_title(enum sg_op_kind kind, const char *name)
+{
+	if (name)
+		return name;
+	switch (kind) {
+	case SG_OP_KERNEL:
+		return "kernel";
+	case SG_OP_COPY_H2D:
+		return "host-to-device copy";
+	case SG_OP_COPY_D2H:
+		return "device-to-host copy";
+	case SG_OP_COPY_D2D:
+		return "device-to-device copy";
+	case SG_OP_COPY_H2H:
+		return "host-to-host copy";
+	case SG_OP_MEMSET:
+		return "memset";
+	default:
+		return "operation";
+	}
+}
+
 /* ------------------------------------------------------------ dependencies */
 
 static void depend(struct sg_op *op, struct sg_op *on)
 {
 	if (!on || on == op)
 		return;
+	if (sg_races_on())
+		sg_clock_join(op, on);
 	if (op->host_gate < on->host_gate)
 		op->host_gate = on->host_gate;
 	if (on->done)
@@ -232,9 +258,17 @@ CUresult sg_op_enqueue(struct sg_op *op)
 		sg_host_advance_to(sg_engine_now());
 	op->issue_ns = sg_host_now();
 	sg_engine_advance(op->issue_ns);
+	if (sg_races_on())
+		sg_clock_start(op);
 	depend_on_stream(op);
-	if (op->kind == SG_OP_HOST_FN)
+	if (sg_races_on())
+		sg_races_check(op);
+	if (op->kind == SG_OP_HOST_FN) {
 		sg_hostfn_push(op);
+		/* The function may tell any thread how far things are. */
+		if (sg_races_on())
+			sg_clock_host_knows(op);
+	}
 	sg_op_unref(stream->last);
 	stream->last = op;
 	sg_op_ref(op);
@@ -278,6 +312,8 @@ void sg_op_wait(struct sg_op *op)
 	finish(op);
 	sg_host_advance_to(op->end_ns);
 	sg_hostfn_wait(op->host_gate);
+	if (sg_races_on())
+		sg_clock_host_knows(op);
 	sg_op_unref(op);
 }
 
@@ -285,8 +321,12 @@ bool sg_op_done(struct sg_op *op)
 {
 	if (!op->done)
 		sg_engine_advance(sg_host_now());
-	return op->done && op->end_ns <= sg_host_now() &&
-	       sg_hostfn_done(op->host_gate);
+	if (!op->done || op->end_ns > sg_host_now() ||
+	        !sg_hostfn_done(op->host_gate))
+		return false;
+	if (sg_races_on())
+		sg_clock_host_knows(op);
+	return true;
 }
 
 void sg_device_wait(struct sg_device *dev)
@@ -302,6 +342,8 @@ void sg_device_wait(struct sg_device *dev)
 	/* Ops that the simulation had finished ahead of the host. */
 	sg_host_advance_to(dev->last_end_ns);
 	sg_hostfn_wait(sg_hostfn_latest());
+	if (sg_races_on())
+		sg_clock_host_knows_device(dev);
 }
 
 const struct sg_op *sg_range_busy(

@@ -5,6 +5,7 @@
  * cuInit ends. It holds nothing that differs between two identical runs.
  */
 #include "tests/simgpu/driver/engine.h"
+#include "tests/simgpu/driver/races.h"
 #include "tests/simgpu/driver/sg.h"
 #include "tests/simgpu/driver/start.h"
 
@@ -29,6 +30,16 @@ static json_t *errors_json(const struct sg_device *dev)
 	const char *text;
 
 	for (unsigned i = 0; (text = sg_memory_error_text(dev, i)); i++)
+		json_array_append_new(texts, json_string(text));
+	return texts;
+}
+
+static json_t *races_json(const struct sg_device *dev)
+{
+	json_t *texts = json_array();
+	const char *text;
+
+	for (unsigned i = 0; (text = sg_race_text(dev, i)); i++)
 		json_array_append_new(texts, json_string(text));
 	return texts;
 }
@@ -63,6 +74,8 @@ static json_t *device_json(const struct sg_device *dev)
 	        {"api_calls", count->api_calls},
 	        {"memory_errors", count->memory_errors},
 	        {"unknown_kernels", count->unknown_kernels},
+	        {"races", count->races},
+	        {"possible_races", count->possible_races},
 	};
 	json_t *root = json_object();
 
@@ -73,6 +86,7 @@ static json_t *device_json(const struct sg_device *dev)
 		        json_integer((json_int_t)numbers[i].value));
 	json_object_set_new(root, "busy_ns", busy_json(dev));
 	json_object_set_new(root, "memory_error_texts", errors_json(dev));
+	json_object_set_new(root, "race_texts", races_json(dev));
 	return root;
 }
 
@@ -134,6 +148,8 @@ void sg_report_write(void)
 
 	if (!sg_settings.report || !sg_owns_process())
 		return;
+	if (sg_races_on())
+		sg_races_judge_touches();
 	while (sg_engine_step())
 		;
 	root = report_json();

@@ -16,6 +16,7 @@ struct sg_settings sg_settings = {
         .device_count = 1,
         .unmap_sync = "model",
         .cupti = "free",
+        .races = true,
 };
 
 extern char **environ;
@@ -42,6 +43,14 @@ static int read_bool(const char *value, void *target)
 	if (strcmp(value, "0") && strcmp(value, "1"))
 		return -EINVAL;
 	*(bool *)target = *value == '1';
+	return 0;
+}
+
+static int read_switch(const char *value, void *target)
+{
+	if (strcmp(value, "on") && strcmp(value, "off"))
+		return -EINVAL;
+	*(bool *)target = !strcmp(value, "on");
 	return 0;
 }
 
@@ -86,6 +95,7 @@ static const struct setting {
         {"SIMGPU_CONTENT", read_content, &sg_settings.content, "none or tags"},
         {"SIMGPU_TRACE", read_text, &sg_settings.trace,
                 "a file that launches are appended to"},
+        {"SIMGPU_RACES", read_switch, &sg_settings.races, "on or off"},
         {"SIMGPU_VERBOSE", read_bool, &sg_settings.verbose, "0 or 1"},
         {"SIMGPU_CUPTI", read_cupti, &sg_settings.cupti,
                 "free, or taken: another tool has subscribed"},

@@ -9,7 +9,7 @@
  * Who owns what:
  *   control  init.c settings.c model.c device.c ctx.c stream.c event.c
  *            engine.c (virtual time) capture.c graph.c procaddr.c report.c
- *            fault.c
+ *            fault.c clocks.c races.c
  *   memory   vaspace.c chunk.c alloc.c vmm.c pool.c host.c pointer.c copy.c
  *            memset.c block.c content.c
  *   code     fatbin.c cubin.c ptx.c module.c library.c function.c occupancy.c
@@ -47,6 +47,7 @@ struct sg_settings {
 	bool verbose;           /* SIMGPU_VERBOSE: name unknown kernels */
 	bool launch_blocking;   /* CUDA_LAUNCH_BLOCKING */
 	const char *cupti;      /* SIMGPU_CUPTI: free, taken; for libcupti */
+	bool races;             /* SIMGPU_RACES */
 };
 extern struct sg_settings sg_settings;
 
@@ -134,6 +135,7 @@ enum sg_engine_id {
 struct sg_counters {
 	uint64_t launches, copies, memsets, bytes_h2d, bytes_d2h, bytes_d2d;
 	uint64_t vmm_calls, memory_errors, unknown_kernels, api_calls;
+	uint64_t races, possible_races;
 };
 
 struct sg_device {
@@ -291,7 +293,7 @@ struct sg_op {
 	bool nondeterministic;         /* a kernel's result varies */
 	CUhostFn host_fn;
 	void *host_arg;
-	void *clock; /* race detection's, if it is on */
+	void *clock; /* clocks.c; kept when the op is used again */
 };
 
 #define SG_STREAM_ATTRIBUTES 16
@@ -305,6 +307,7 @@ struct sg_stream {
 	struct sg_op **waits; /* event waits the next op depends on; refs */
 	unsigned n_waits, cap_waits;
 	unsigned outstanding;          /* ops not yet done */
+	unsigned clock_component;      /* clocks.c, from 1; 0: none yet */
 	struct sg_capture *capture;    /* non-NULL while capturing */
 	struct sg_node **capture_deps; /* what the next node depends on */
 	unsigned n_capture_deps, cap_capture_deps;
@@ -340,6 +343,8 @@ CUresult sg_stream_resolve(
 struct sg_op *sg_op_new(enum sg_op_kind kind, struct sg_stream *stream);
 void sg_op_add_access(struct sg_op *op, uint64_t va, uint64_t bytes, bool read,
         bool write, bool certain);
+/* A kernel's name, or what the op is. */
+const char *sg_op_title(enum sg_op_kind kind, const char *name);
 void sg_op_ref(struct sg_op *op);
 void sg_op_unref(struct sg_op *op);
 /* Puts op at the tail of its stream (which must not be capturing), checks that

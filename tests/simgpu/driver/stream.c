@@ -7,6 +7,7 @@
 #include "tests/simgpu/driver/capture.h"
 #include "tests/simgpu/driver/ctx.h"
 #include "tests/simgpu/driver/engine.h"
+#include "tests/simgpu/driver/races.h"
 #include "tests/simgpu/driver/sg.h"
 #include "tests/simgpu/driver/start.h"
 
@@ -64,6 +65,7 @@ void sg_stream_destroy(struct sg_stream *stream)
 	stream->n_waits = stream->cap_waits = 0;
 	sg_op_unref(stream->last);
 	stream->last = NULL;
+	sg_clock_stream_gone(stream);
 	sg_handle_kill(stream);
 }
 
@@ -313,7 +315,9 @@ static CUresult wait_event(
 		return CUDA_ERROR_INVALID_VALUE;
 	if (stream->capture || event->capture_id)
 		return sg_capture_wait_event(stream, event, flags);
-	if (event->op && (!event->op->done || event->op->host_gate))
+	/* An op that is done in virtual time may still be new to the stream. */
+	if (event->op &&
+	        (sg_races_on() || !event->op->done || event->op->host_gate))
 		sg_stream_add_wait(stream, event->op);
 	return CUDA_SUCCESS;
 }
