@@ -10,6 +10,7 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "agent/base/units.h"
 #include "agent/hostmem.h"
 #include "agent/profiler.h"
 #include "agent/status.h"
@@ -139,11 +140,6 @@ unsigned int ts_agent_begin_flags(void)
 	return atomic_load(&ts_agent.capturing) ? TS_BEGIN_CAPTURING : 0;
 }
 
-static double gib(uint64_t bytes)
-{
-	return (double)bytes / (1 << 30);
-}
-
 /* Rounded up, so that the setting a line names does suffice. */
 static uint64_t mib_up(uint64_t bytes)
 {
@@ -152,32 +148,31 @@ static uint64_t mib_up(uint64_t bytes)
 
 void ts_agent_say_shortage(const char *what, const struct ts_shortage *shortage)
 {
-	if (atomic_fetch_add(&ts_agent.shortage_lines, 1) >= SHORTAGE_LINES_MAX)
+	if (atomic_fetch_add(&ts_agent.shortages, 1) >= SHORTAGE_LINES_MAX)
 		return;
 	switch (shortage->short_of) {
 	case TS_SHORT_OF_DEVICE:
 		ts_log(TS_LOG_ERROR,
-		        "out of memory: %s needs %.2f GiB at once, limit "
-		        "%.2f GiB with %.2f GiB in other use. Remedy: "
-		        "TAPESWAP_LIMIT=%" PRIu64 "MiB",
-		        what, gib(shortage->need_bytes),
-		        gib(shortage->limit_bytes), gib(shortage->other_bytes),
+		        "out of memory: %s needs %s at once, limit %s with %s "
+		        "in other use. Remedy: TAPESWAP_LIMIT=%" PRIu64 "MiB",
+		        what, ts_size(shortage->need_bytes).text,
+		        ts_size(shortage->limit_bytes).text,
+		        ts_size(shortage->other_bytes).text,
 		        mib_up(shortage->least_limit_bytes));
 		return;
 	case TS_SHORT_OF_HOST:
 		ts_log(TS_LOG_ERROR,
-		        "out of memory: pinned host %.1f of %.1f GiB, for %s. "
-		        "Remedy: a higher TAPESWAP_HOST_LIMIT or "
-		        "TAPESWAP_LIMIT",
-		        gib(shortage->host_used_bytes),
-		        gib(shortage->host_limit_bytes), what);
+		        "out of memory: pinned host %s of %s, for %s. Remedy: "
+		        "a higher TAPESWAP_HOST_LIMIT or TAPESWAP_LIMIT",
+		        ts_size(shortage->host_used_bytes).text,
+		        ts_size(shortage->host_limit_bytes).text, what);
 		return;
 	case TS_SHORT_CAPTURING:
 		ts_log(TS_LOG_ERROR,
-		        "out of memory: %s needs %.2f GiB, and nothing can be "
-		        "moved while a graph is captured. Remedy: a higher "
+		        "out of memory: %s needs %s, and nothing can be moved "
+		        "while a graph is captured. Remedy: a higher "
 		        "TAPESWAP_LIMIT",
-		        what, gib(shortage->need_bytes));
+		        what, ts_size(shortage->need_bytes).text);
 		return;
 	case TS_SHORT_DRIVER:
 		ts_log(TS_LOG_ERROR,

@@ -32,7 +32,7 @@ struct ts_agent {
 	struct ts_tape tape;
 	atomic_int capturing; /* captures begun and not ended */
 	atomic_bool started;
-	atomic_uint shortage_lines; /* written so far */
+	atomic_uint shortages; /* calls refused for want of memory */
 	atomic_bool stopped;
 };
 

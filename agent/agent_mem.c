@@ -4,6 +4,7 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "agent/base/units.h"
 #include "agent/profiler.h"
 #include "agent/recorder.h"
 
@@ -24,8 +25,8 @@ bool ts_agent_alloc(
 		return false;
 	if (ts_pager_alloc(pager, bytes, ts_agent_begin_flags(), &address,
 	            &shortage)) {
-		snprintf(what, sizeof(what), "an allocation of %.2f GiB",
-		        (double)bytes / (1 << 30));
+		snprintf(what, sizeof(what), "an allocation of %s",
+		        ts_size(bytes).text);
 		*ret_result = ts_agent_shortage_result(&shortage);
 		if (*ret_result == CUDA_ERROR_OUT_OF_MEMORY)
 			ts_agent_say_shortage(what, &shortage);

@@ -7,6 +7,7 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "agent/base/units.h"
 #include "agent/jsonfile.h"
 #include "agent/profiler.h"
 #include "agent/tape_json.h"
@@ -15,11 +16,6 @@ struct tape_figures {
 	uint64_t totals[TS_OP_KIND_COUNT];
 	uint64_t ops, captured, steps, step_ops;
 };
-
-static double gib(uint64_t bytes)
-{
-	return (double)bytes / (1 << 30);
-}
 
 bool ts_status_device(int device, struct ts_pager_stats *ret_stats)
 {
@@ -73,24 +69,29 @@ static void say_device(int device, const struct ts_pager_stats *stats,
         const struct tape_figures *tape)
 {
 	char steps[64] = "", moved[160] = "nothing moved", file[160] = "";
+	unsigned int shortages = atomic_load(&ts_agent.shortages);
+	char verdict[64] = "ok";
 
+	if (shortages)
+		snprintf(verdict, sizeof(verdict), "out of memory %u times",
+		        shortages);
 	if (tape->steps)
 		snprintf(steps, sizeof(steps),
 		        "; %" PRIu64 " steps of %" PRIu64 " ops", tape->steps,
 		        tape->step_ops);
 	if (stats->evicted_pages || stats->in_bytes || stats->out_bytes)
 		snprintf(moved, sizeof(moved),
-		        "out %.2f, in %.2f GiB in all, %.1f s waited; host "
-		        "%.1f GiB",
-		        gib(stats->out_bytes), gib(stats->in_bytes),
+		        "out %s, in %s in all, %.1f s waited; host %s",
+		        ts_size(stats->out_bytes).text,
+		        ts_size(stats->in_bytes).text,
 		        (double)stats->wait_ns * 1e-9,
-		        gib(stats->host_pinned_bytes));
+		        ts_size(stats->host_pinned_bytes).text);
 	if (*ts_agent.config.plan)
 		snprintf(
 		        file, sizeof(file), " -> %.140s", ts_agent.config.plan);
-	ts_log(TS_LOG_INFO, "ok: device %d peak %.2f of %.2f GiB%s; %s%s",
-	        device, gib(stats->peak_bytes), gib(stats->limit_bytes), steps,
-	        moved, file);
+	ts_log(TS_LOG_INFO, "%s: device %d peak %s of %s%s; %s%s", verdict,
+	        device, ts_size(stats->peak_bytes).text,
+	        ts_size(stats->limit_bytes).text, steps, moved, file);
 }
 
 static void say_all(const struct tape_figures *tape)

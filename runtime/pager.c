@@ -518,7 +518,8 @@ int ts_pager_alloc(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
 	int rc;
 
 	*ret_shortage = (struct ts_shortage){0};
-	if (!can_ever_fit(pager, bytes, ret_shortage))
+	if (!can_ever_fit(pager, bytes, ret_shortage) &&
+	        bytes > TS_PAGER_CUT_BYTES)
 		return -ENOMEM;
 	rc = place(pager, bytes, &range.address);
 	if (rc) {

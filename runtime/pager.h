@@ -93,8 +93,11 @@ void ts_pager_destroy(struct ts_pager *pager, bool driver_alive);
 /*
  * Places an allocation. All of it is live until the caller says otherwise.
  * Memory is put under it at once where that takes nothing from others.
- * -ENOMEM with @ret_shortage where it can never fit under the limit.
+ * -ENOMEM with @ret_shortage where it can never fit under the limit; up to
+ * TS_PAGER_CUT_BYTES it may be cut into blocks that do, and is placed.
  */
+#define TS_PAGER_CUT_BYTES (20ull << 20) /* PyTorch's segments of blocks */
+
 int ts_pager_alloc(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
         uint64_t *ret_address, struct ts_shortage *ret_shortage);
 

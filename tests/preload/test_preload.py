@@ -129,14 +129,15 @@ class Preload(unittest.TestCase):
         self.assertEqual(done.stdout, "cuInit 0\n")
         self.one_line(done, "TAPESWAP_LIMITS: did you mean TAPESWAP_LIMIT?")
 
-    def test_limit_too_small_for_an_allocation(self):
+    def test_limit_too_small_for_an_op(self):
         done = run(HOST, "work", TAPESWAP_LIMIT="65MiB")
-        self.assertEqual(done.stdout, "host: no memory\n")
+        self.assertEqual(done.stdout, "host: copies\n")
         need = re.search(r"Remedy: TAPESWAP_LIMIT=(\d+MiB)", done.stderr)
         self.assertTrue(need, done.stderr)
-        # 64 MiB of context and the allocation.
-        self.assertEqual(need[1], "68MiB")
-        done = run(HOST, "work", TAPESWAP_LIMIT="70MiB")
+        self.assertIn("out of memory: MemcpyHtoD needs 2.0 MiB", done.stderr)
+        # 64 MiB of context and a page.
+        self.assertEqual(need[1], "66MiB")
+        done = run(HOST, "work", TAPESWAP_LIMIT=need[1])
         self.assertEqual(done.stdout, "done\n")
 
     def test_sharing_with_processes_is_refused(self):

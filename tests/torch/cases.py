@@ -24,6 +24,7 @@ from harness import (
     TRAIN_GPT,
     WORKLOADS,
     Spec,
+    checked,
     launch,
     run,
     run_once,
@@ -190,10 +191,25 @@ def check_capped(outcome, limit):
     expect_equal(seen, wanted, "operations by the agent and by the device")
 
 
+REMEDY = re.compile(r"Remedy: TAPESWAP_LIMIT=(\d+)MiB")
+
+
+def run_capped(spec, limit):
+    """Under the limit or, where an op needs more, the least that it names."""
+    while True:
+        outcome = launch(capped(spec, limit))
+        named = [int(mib) << 20 for mib in REMEDY.findall(outcome.err)]
+        if outcome.code == 0 or not named:
+            return checked(outcome), limit
+        expect(max(named) > limit, f"{limit} named as the remedy for itself")
+        limit = max(named)
+
+
 def cap60(name, spec):
     unlimited = run_once(spec)
-    limit = share_of_peak(unlimited.report, 0.6)
-    outcome = run(capped(spec, limit))
+    outcome, limit = run_capped(spec, share_of_peak(unlimited.report, 0.6))
+    peak = unlimited.report["physical_peak_bytes"]
+    expect(limit < peak, f"the least limit named is {limit}, the peak {peak}")
     record(name, "cap60", outcome, limit_bytes=limit)
     check_capped(outcome, limit)
     moved = [device["moved"] for device in outcome.status["devices"]]

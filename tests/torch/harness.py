@@ -151,7 +151,11 @@ def launch(spec):
 
 def run(spec):
     """Run a script that must end well and leave a report without errors."""
-    outcome = launch(spec)
+    return checked(launch(spec))
+
+
+def checked(outcome):
+    """An outcome, if it is a good one."""
     if outcome.code:
         raise Failure(
             f"exit status {outcome.code}\n"

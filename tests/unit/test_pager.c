@@ -254,14 +254,29 @@ START_TEST(allocation_that_can_never_fit_is_refused)
 	struct ts_shortage shortage;
 	uint64_t address;
 
-	setup_with(8, 64);
+	setup_with(400, 64);
 	ck_assert_int_eq(
-	        ts_pager_alloc(pager, 9 * PAGE, 0, &address, &shortage),
+	        ts_pager_alloc(pager, 401 * PAGE, 0, &address, &shortage),
 	        -ENOMEM);
-	ck_assert_uint_eq(shortage.least_limit_bytes, CONTEXT + 9 * PAGE);
+	ck_assert_uint_eq(shortage.least_limit_bytes, CONTEXT + 401 * PAGE);
 	/* All of it may be used by one op, but more can be allocated. */
-	alloc(8 * PAGE);
-	alloc(8 * PAGE);
+	alloc(400 * PAGE);
+	alloc(400 * PAGE);
+	teardown();
+}
+END_TEST
+
+START_TEST(allocation_that_may_be_cut_into_blocks_is_placed)
+{
+	uint64_t address;
+
+	setup_with(8, 64);
+	address = alloc(9 * PAGE);
+	ck_assert_int_eq(write_op(address, 9 * PAGE, 1, STREAM_A), -ENOMEM);
+	ck_assert_int_eq(write_op(address, 4 * PAGE, 1, STREAM_A), 0);
+	ck_assert_int_eq(
+	        write_op(address + 4 * PAGE, 5 * PAGE, 2, STREAM_A), 0);
+	expect_bytes(address, 4 * PAGE, 1);
 	teardown();
 }
 END_TEST
@@ -680,6 +695,8 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, op_larger_than_the_limit_is_refused_and_told);
 	tcase_add_test(tests, named_least_limit_does);
 	tcase_add_test(tests, allocation_that_can_never_fit_is_refused);
+	tcase_add_test(
+	        tests, allocation_that_may_be_cut_into_blocks_is_placed);
 	tcase_add_test(tests, small_allocations_share_a_page);
 	tcase_add_test(tests, freed_allocation_goes_back_to_the_driver);
 	tcase_add_test(tests, full_host_pool_is_told);
