@@ -5,6 +5,7 @@
  * the lock itself, from any thread; the rest is called under it.
  */
 #include "tests/simgpu/driver/content.h"
+#include "tests/simgpu/driver/mutate.h"
 #include "tests/simgpu/driver/simgpu_private.h"
 
 #include <stdio.h>
@@ -52,6 +53,9 @@ SG_EXPORT void simgpu_block(int device, uint64_t addr, int64_t size_bytes)
 	struct block *block;
 
 	sg_lock();
+	/* What a block held before it was handed out, nobody may read. */
+	sg_taint_clear(
+	        addr, (uint64_t)(size_bytes > 0 ? size_bytes : -size_bytes));
 	if (size_bytes > 0) {
 		block_add(device, addr, (uint64_t)size_bytes);
 	} else {
@@ -157,7 +161,8 @@ CUresult sg_op_check(const struct sg_op *op)
 		sg_sticky_error(op->dev, CUDA_ERROR_ILLEGAL_ADDRESS,
 		        "illegal address 0x%llx: %s %s 0x%llx+0x%llx; "
 		        "there: %s",
-		        (unsigned long long)bad, sg_op_title(op->kind, op->name),
+		        (unsigned long long)bad,
+		        sg_op_title(op->kind, op->name),
 		        access->write ? "writes" : "reads",
 		        (unsigned long long)va,
 		        (unsigned long long)access->bytes, text);

@@ -4,6 +4,7 @@
  * table of their handles. Called under sg_lock.
  */
 #include "tests/simgpu/driver/memory.h"
+#include "tests/simgpu/driver/mutate.h"
 #include "tests/simgpu/driver/races.h"
 
 #include <errno.h>
@@ -79,6 +80,7 @@ void sg_chunk_put(struct sg_chunk *chunk)
 		return;
 	sg_content_chunk_gone(chunk);
 	sg_races_forget(&chunk->races);
+	sg_taint_forget(&chunk->taint);
 	if (chunk->vmm)
 		sg_allocated_sub(chunk->dev, chunk->bytes);
 	sg_physical_give(chunk->dev, chunk->bytes);

@@ -6,6 +6,7 @@
  * sg_lock.
  */
 #include "tests/simgpu/driver/content.h"
+#include "tests/simgpu/driver/mutate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,7 @@ void sg_content_copy(uint64_t dst, uint64_t src, uint64_t bytes)
 
 	if (!to_device && !of_device) {
 		copy_host(dst, src, bytes);
+		sg_taint_copied(dst, src, bytes);
 		return;
 	}
 	if (!sg_content_tagged()) {
@@ -175,6 +177,7 @@ void sg_content_copy(uint64_t dst, uint64_t src, uint64_t bytes)
 	else
 		sg_host_write(dst, bytes, &parts);
 	sg_parts_free(&parts);
+	sg_taint_copied(dst, src, bytes);
 }
 
 static void fill_host(
@@ -198,6 +201,7 @@ void sg_content_fill(
 {
 	struct sg_piece piece = {.kind = SG_PIECE_FILL};
 
+	sg_taint_clear(dst, count * element_bytes);
 	if (!sg_is_device_va(dst)) {
 		fill_host(dst, value, element_bytes, count);
 		return;
@@ -210,6 +214,53 @@ void sg_content_fill(
 	else if (element_bytes == 2)
 		piece.tag = (value & 0xffff) * 0x00010001u;
 	device_write(dst, count * element_bytes, &piece);
+}
+
+static void read_any(uint64_t va, uint64_t n, struct sg_parts *parts)
+{
+	if (sg_is_device_va(va))
+		device_read(va, n, parts);
+	else
+		sg_host_read(va, n, parts);
+}
+
+bool sg_content_same(uint64_t a, uint64_t b, uint64_t bytes)
+{
+	struct sg_parts of_a = {0}, of_b = {0};
+	bool same;
+
+	read_any(a, bytes, &of_a);
+	read_any(b, bytes, &of_b);
+	same = sg_parts_hash(&of_a) == sg_parts_hash(&of_b);
+	sg_parts_free(&of_a);
+	sg_parts_free(&of_b);
+	return same;
+}
+
+struct sg_parts *sg_content_save(const struct sg_op *op)
+{
+	struct sg_parts *saved = sg_xcalloc(op->n_accesses, sizeof(*saved));
+
+	for (unsigned i = 0; i < op->n_accesses; i++) {
+		const struct sg_access *access = &op->accesses[i];
+
+		if (access->write && sg_is_device_va(access->va))
+			device_read(access->va, access->bytes, &saved[i]);
+	}
+	return saved;
+}
+
+bool sg_content_restore(const struct sg_access *access, struct sg_parts *saved)
+{
+	struct sg_parts now = {0};
+	bool changed;
+
+	device_read(access->va, access->bytes, &now);
+	changed = sg_parts_hash(&now) != sg_parts_hash(saved);
+	device_write_parts(access->va, saved);
+	sg_parts_free(&now);
+	sg_parts_free(saved);
+	return changed;
 }
 
 /*

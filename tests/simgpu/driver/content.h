@@ -16,6 +16,14 @@
 /* SIMGPU_CONTENT=tags. */
 bool sg_content_tagged(void);
 
+/* Do two ranges hold the same, as far as is known? */
+bool sg_content_same(uint64_t a, uint64_t b, uint64_t bytes);
+/* What the device memory that op writes holds now: as many as op has accesses,
+ * for sg_content_restore, which puts it back and says whether it had changed.
+ * The caller frees the array. */
+struct sg_parts *sg_content_save(const struct sg_op *op);
+bool sg_content_restore(const struct sg_access *access, struct sg_parts *saved);
+
 /*
  * What of a framework's block has been written since it was allocated. To
  * *ret_end goes where this answer ends; NULL: no block, all counts as written.
@@ -31,6 +39,8 @@ void sg_host_write(uint64_t va, uint64_t n, const struct sg_parts *parts);
 /* Before the driver itself touches host memory, and after it has changed it. */
 void sg_host_ready(uint64_t va, uint64_t n);
 void sg_host_changed(uint64_t va, uint64_t n);
+/* Are the bytes of all of it still to be made? */
+bool sg_host_untouched(uint64_t va, uint64_t n);
 /* Host memory ceases to be known. */
 void sg_host_forget(struct sg_host *host);
 

@@ -134,9 +134,8 @@ static void page_fault(uint64_t address)
 		page = (address - host->range.start) / PAGE_BYTES;
 		pages = host->map_bytes / PAGE_BYTES;
 		if (is_lazy(host, page)) {
-			if (sg_races_on())
-				sg_races_touched(address & ~(PAGE_BYTES - 1),
-				        PAGE_BYTES);
+			sg_races_touched(
+			        address & ~(PAGE_BYTES - 1), PAGE_BYTES);
 			first = page - page % GRANULE_PAGES;
 			make_pages(host, first,
 			        first + GRANULE_PAGES < pages
@@ -408,6 +407,20 @@ void sg_host_changed(uint64_t va, uint64_t n)
 		        &host->content, va - host->range.start, step, NULL);
 		sg_host_unlock();
 	}
+}
+
+bool sg_host_untouched(uint64_t va, uint64_t n)
+{
+	struct sg_host *host = sg_host_at(va);
+	uint64_t at = host ? va - host->range.start : 0;
+	bool untouched = host && host->lazy && n <= host->range.bytes - at;
+
+	sg_host_lock();
+	for (uint64_t page = at / PAGE_BYTES;
+	        untouched && page * PAGE_BYTES < at + n; page++)
+		untouched = is_lazy(host, page);
+	sg_host_unlock();
+	return untouched;
 }
 
 void sg_host_forget(struct sg_host *host)

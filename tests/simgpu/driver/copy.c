@@ -5,6 +5,7 @@
  * copy_batch.c) and graphs bring their work here. Under sg_lock.
  */
 #include "tests/simgpu/driver/memory.h"
+#include "tests/simgpu/driver/mutate.h"
 
 /* Up to this much pageable memory is staged while the call runs, so that the
  * host need not wait for the copy itself. */
@@ -177,16 +178,46 @@ static void add_accesses(struct sg_op *op, const struct end *end,
 	}
 }
 
-static void move_content(const struct plan *plan)
+static void each_row(const struct plan *plan,
+        void (*fn)(uint64_t dst, uint64_t src, uint64_t bytes))
 {
 	const struct end *src = &plan->src, *dst = &plan->dst;
 
 	for (uint64_t z = 0; z < plan->depth; z++) {
 		for (uint64_t y = 0; y < plan->height; y++)
-			sg_content_copy(
-			        dst->va + z * dst->slice + y * dst->pitch,
+			fn(dst->va + z * dst->slice + y * dst->pitch,
 			        src->va + z * src->slice + y * src->pitch,
 			        plan->width);
+	}
+}
+
+/* Splits off what a mutation, if there is one, leaves out. Of slices, as of
+ * rows, it is the last. */
+static void mutate(
+        const struct plan *plan, struct plan *ret_kept, struct plan *ret_lost)
+{
+	bool slices = plan->depth > 1, rows = slices || plan->height > 1;
+	uint64_t n = slices ? plan->depth : rows ? plan->height : plan->width;
+	uint64_t kept = sg_mutate_copy(
+	        plan->width * plan->height * plan->depth, rows ? n : 1);
+	struct plan *lost = ret_lost;
+
+	*ret_kept = *lost = *plan;
+	if (slices) {
+		ret_kept->depth = kept;
+		lost->depth = n - kept;
+		lost->src.va += kept * plan->src.slice;
+		lost->dst.va += kept * plan->dst.slice;
+	} else if (rows) {
+		ret_kept->height = kept;
+		lost->height = n - kept;
+		lost->src.va += kept * plan->src.pitch;
+		lost->dst.va += kept * plan->dst.pitch;
+	} else {
+		ret_kept->width = kept;
+		lost->width = n - kept;
+		lost->src.va += kept;
+		lost->dst.va += kept;
 	}
 }
 
@@ -237,6 +268,7 @@ static bool waits(const struct plan *plan, enum wait_rule rule)
 static CUresult issue(
         const struct plan *plan, struct sg_stream *stream, enum wait_rule rule)
 {
+	struct plan kept, lost;
 	struct sg_op *op;
 	CUresult error;
 
@@ -251,12 +283,17 @@ static CUresult issue(
 		op->engine = SG_ENGINE_D2H;
 		op->fixed_ns = op->dev->model.copy_latency_ns;
 	}
-	add_accesses(op, &plan->src, plan, false);
-	add_accesses(op, &plan->dst, plan, true);
+	mutate(plan, &kept, &lost);
+	if (kept.width && kept.height && kept.depth) {
+		add_accesses(op, &plan->src, &kept, false);
+		add_accesses(op, &plan->dst, &kept, true);
+	}
 	sg_op_ref(op);
 	error = sg_op_enqueue(op);
 	if (error == CUDA_SUCCESS) {
-		move_content(plan);
+		each_row(&kept, sg_content_copy);
+		if (lost.width)
+			each_row(&lost, sg_mutate_lose);
 		if (waits(plan, rule))
 			sg_op_wait(op);
 	}

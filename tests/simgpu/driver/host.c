@@ -5,6 +5,7 @@
  * managed ones included. Under sg_lock.
  */
 #include "tests/simgpu/driver/content.h"
+#include "tests/simgpu/driver/mutate.h"
 #include "tests/simgpu/driver/races.h"
 
 #include <stdlib.h>
@@ -70,6 +71,7 @@ void sg_host_destroy(struct sg_host *host)
 	sg_ranges_remove(&ranges, &host->range);
 	sg_host_forget(host);
 	sg_races_forget(&host->races);
+	sg_taint_forget(&host->taint);
 	sg_host_unlock();
 	if (!host->registered)
 		munmap((void *)(uintptr_t)host->range.start, host->map_bytes);

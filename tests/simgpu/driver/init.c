@@ -4,6 +4,7 @@
  * list of functions called and the helpers that everything uses. Called by
  * every exported function, on any thread.
  */
+#include "tests/simgpu/driver/mutate.h"
 #include "tests/simgpu/driver/races.h"
 #include "tests/simgpu/driver/sg.h"
 #include "tests/simgpu/driver/start.h"
@@ -241,6 +242,8 @@ CUresult sg_start(void)
 		return start_result;
 	if (sg_settings.fail && sg_fault_read(sg_settings.fail))
 		return start_result;
+	if (sg_settings.mutate && sg_mutate_read(sg_settings.mutate))
+		return start_result;
 	if (sg_devices_create())
 		return start_result;
 	start_result = CUDA_SUCCESS;
@@ -301,8 +304,7 @@ CUresult sg_enter(struct sg_guard *guard, struct sg_api *api)
 	r = sg_start();
 	if (r)
 		return r;
-	if (sg_races_on())
-		sg_races_judge_touches();
+	sg_races_judge_touches();
 	if (!api->listed) {
 		api->listed = true;
 		api->next = apis;

@@ -8,6 +8,7 @@
  * captured ones live longer (sg_launch_dup).
  */
 #include "tests/simgpu/driver/code.h"
+#include "tests/simgpu/driver/mutate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -219,7 +220,7 @@ CUresult sg_launch_issue(
 	memcpy(op->block, launch->block, sizeof(op->block));
 	launch->fn->loaded = true;
 	sg_kernel_describe(launch, op);
-	sg_content_launch(launch, op);
+	sg_mutate_launch(launch, op);
 	sg_trace_launch(launch, op);
 	return sg_op_enqueue(op);
 }

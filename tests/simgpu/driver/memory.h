@@ -36,6 +36,7 @@ struct sg_chunk {
 	CUmemGenericAllocationHandle handle; /* 0 unless vmm */
 	void *content;                       /* content.c */
 	void *races;                         /* races.c */
+	void *taint;                         /* taint.c */
 };
 /* Takes physical memory; no mapping and no handle yet. -ENOMEM. */
 int sg_chunk_create(
@@ -148,6 +149,7 @@ struct sg_host {
 	struct sg_map content;
 	uint64_t *lazy; /* by page: bytes are still to be made; or NULL */
 	void *races;    /* races.c */
+	void *taint;    /* taint.c */
 };
 /* Guards the tree of host ranges and their content, besides sg_lock. */
 void sg_host_lock(void);

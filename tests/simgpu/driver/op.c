@@ -7,6 +7,7 @@
  */
 #include "tests/simgpu/driver/capture.h"
 #include "tests/simgpu/driver/engine.h"
+#include "tests/simgpu/driver/mutate.h"
 #include "tests/simgpu/driver/races.h"
 #include "tests/simgpu/driver/sg.h"
 #include "tests/simgpu/driver/stream.h"
@@ -263,6 +264,8 @@ CUresult sg_op_enqueue(struct sg_op *op)
 	depend_on_stream(op);
 	if (sg_races_on())
 		sg_races_check(op);
+	if (sg_mutating())
+		sg_mutate_ordered(op);
 	if (op->kind == SG_OP_HOST_FN) {
 		sg_hostfn_push(op);
 		/* The function may tell any thread how far things are. */

@@ -16,6 +16,7 @@
  */
 #include "tests/simgpu/driver/races.h"
 #include "tests/simgpu/driver/memory.h"
+#include "tests/simgpu/driver/mutate.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -345,10 +346,10 @@ static void touch(struct interval *interval, struct record now)
 	record_add(interval, now);
 }
 
-static void touch_stretch(
-        void *arg, void **place, uint64_t offset, uint64_t va, uint64_t bytes)
+static void touch_stretch(void *arg, struct sg_place *place, uint64_t offset,
+        uint64_t va, uint64_t bytes)
 {
-	struct history *history = history_of(place);
+	struct history *history = history_of(place->races);
 	uint64_t at = offset, end = offset + bytes;
 
 	while (at < end) {
@@ -396,10 +397,13 @@ void sg_stretches(uint64_t va, uint64_t bytes, sg_stretch_fn fn, void *arg)
 		}
 		n = bytes < end - va ? bytes : end - va;
 		if (mapping)
-			fn(arg, &mapping->chunk->races, va - mapping->va, va,
-			        n);
+			fn(arg,
+			        &(struct sg_place){&mapping->chunk->races,
+			                &mapping->chunk->taint},
+			        va - mapping->va, va, n);
 		else if (host)
-			fn(arg, &host->races, va - host->range.start, va, n);
+			fn(arg, &(struct sg_place){&host->races, &host->taint},
+			        va - host->range.start, va, n);
 		va += n;
 		bytes -= n;
 	}
@@ -473,10 +477,10 @@ static void judge(struct interval *interval, uint64_t va, uint64_t bytes)
 	}
 }
 
-static void judge_stretch(
-        void *arg, void **place, uint64_t offset, uint64_t va, uint64_t bytes)
+static void judge_stretch(void *arg, struct sg_place *place, uint64_t offset,
+        uint64_t va, uint64_t bytes)
 {
-	struct history *history = *place;
+	struct history *history = *place->races;
 	struct sg_range *range;
 
 	if (!history)

@@ -53,11 +53,15 @@ void sg_races_judge_touches(void);
 /* Text of the i-th race kept of the device, or NULL. */
 const char *sg_race_text(const struct sg_device *dev, unsigned i);
 
-/* Calls fn for every stretch of [va, va+bytes) in one piece of physical or
- * page-locked memory that is there: the place of its history, the offset in
- * that memory, the address and the length. */
-typedef void (*sg_stretch_fn)(void *arg, void **history, uint64_t offset,
-        uint64_t va, uint64_t bytes);
+/* What is remembered of a piece of physical or page-locked memory. */
+struct sg_place {
+	void **races, **taint;
+};
+/* Calls fn for every stretch of [va, va+bytes) in one piece of such memory
+ * that is there: what is remembered of it, the offset in it, the address and
+ * the length. */
+typedef void (*sg_stretch_fn)(void *arg, struct sg_place *place,
+        uint64_t offset, uint64_t va, uint64_t bytes);
 void sg_stretches(uint64_t va, uint64_t bytes, sg_stretch_fn fn, void *arg);
 
 #endif

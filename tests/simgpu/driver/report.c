@@ -5,6 +5,7 @@
  * cuInit ends. It holds nothing that differs between two identical runs.
  */
 #include "tests/simgpu/driver/engine.h"
+#include "tests/simgpu/driver/mutate.h"
 #include "tests/simgpu/driver/races.h"
 #include "tests/simgpu/driver/sg.h"
 #include "tests/simgpu/driver/start.h"
@@ -74,6 +75,7 @@ static json_t *device_json(const struct sg_device *dev)
 	        {"api_calls", count->api_calls},
 	        {"memory_errors", count->memory_errors},
 	        {"unknown_kernels", count->unknown_kernels},
+	        {"event_waits", count->event_waits},
 	        {"races", count->races},
 	        {"possible_races", count->possible_races},
 	};
@@ -119,6 +121,8 @@ static json_t *report_json(void)
 	json_object_del(root, "ordinal");
 	json_object_set_new(root, "devices", devices);
 	json_object_set_new(root, "api_call_counts", calls_json());
+	if (sg_mutating())
+		json_object_set_new(root, "mutations", sg_mutations_json());
 	return root;
 }
 
@@ -148,8 +152,7 @@ void sg_report_write(void)
 
 	if (!sg_settings.report || !sg_owns_process())
 		return;
-	if (sg_races_on())
-		sg_races_judge_touches();
+	sg_races_judge_touches();
 	while (sg_engine_step())
 		;
 	root = report_json();

@@ -95,6 +95,8 @@ static const struct setting {
         {"SIMGPU_CONTENT", read_content, &sg_settings.content, "none or tags"},
         {"SIMGPU_TRACE", read_text, &sg_settings.trace,
                 "a file that launches are appended to"},
+        {"SIMGPU_MUTATE", read_text, &sg_settings.mutate,
+                "copy, truncate, launch or wait, each :k, a list"},
         {"SIMGPU_RACES", read_switch, &sg_settings.races, "on or off"},
         {"SIMGPU_VERBOSE", read_bool, &sg_settings.verbose, "0 or 1"},
         {"SIMGPU_CUPTI", read_cupti, &sg_settings.cupti,

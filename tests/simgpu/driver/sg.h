@@ -9,7 +9,7 @@
  * Who owns what:
  *   control  init.c settings.c model.c device.c ctx.c stream.c event.c
  *            engine.c (virtual time) capture.c graph.c procaddr.c report.c
- *            fault.c clocks.c races.c
+ *            fault.c clocks.c races.c mutate.c taint.c
  *   memory   vaspace.c chunk.c alloc.c vmm.c pool.c host.c pointer.c copy.c
  *            memset.c block.c content.c
  *   code     fatbin.c cubin.c ptx.c module.c library.c function.c occupancy.c
@@ -48,6 +48,7 @@ struct sg_settings {
 	bool launch_blocking;   /* CUDA_LAUNCH_BLOCKING */
 	const char *cupti;      /* SIMGPU_CUPTI: free, taken; for libcupti */
 	bool races;             /* SIMGPU_RACES */
+	const char *mutate;     /* SIMGPU_MUTATE: kind:k, list */
 };
 extern struct sg_settings sg_settings;
 
@@ -135,7 +136,7 @@ enum sg_engine_id {
 struct sg_counters {
 	uint64_t launches, copies, memsets, bytes_h2d, bytes_d2h, bytes_d2d;
 	uint64_t vmm_calls, memory_errors, unknown_kernels, api_calls;
-	uint64_t races, possible_races;
+	uint64_t races, possible_races, event_waits;
 };
 
 struct sg_device {

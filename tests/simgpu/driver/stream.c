@@ -7,6 +7,7 @@
 #include "tests/simgpu/driver/capture.h"
 #include "tests/simgpu/driver/ctx.h"
 #include "tests/simgpu/driver/engine.h"
+#include "tests/simgpu/driver/mutate.h"
 #include "tests/simgpu/driver/races.h"
 #include "tests/simgpu/driver/sg.h"
 #include "tests/simgpu/driver/start.h"
@@ -315,6 +316,10 @@ static CUresult wait_event(
 		return CUDA_ERROR_INVALID_VALUE;
 	if (stream->capture || event->capture_id)
 		return sg_capture_wait_event(stream, event, flags);
+	if (event->op)
+		stream->ctx->dev->count.event_waits++;
+	if (event->op && sg_mutate_wait(stream, event->op))
+		return CUDA_SUCCESS;
 	/* An op that is done in virtual time may still be new to the stream. */
 	if (event->op &&
 	        (sg_races_on() || !event->op->done || event->op->host_gate))
