@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Ops, and what orders them: residency before, the tape after. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "agent/base/peek.h"
 #include "agent/profiler.h"
 
 /* Larger copies are data, not tables of addresses. */
-#define SCAN_BYTES_MAX (1u << 20)
+#define SCAN_BYTES_MAX   (1u << 20)
+#define SCAN_PIECE_BYTES 8192
 
 static const char *op_name(const struct ts_op *op)
 {
@@ -143,10 +146,41 @@ static void pin_found(const struct ts_range *block, void *data)
 	pin_range(block);
 }
 
+/*
+ * A program may give a device address for its source: the driver sorts that
+ * out, a plain read here would end the program. Where the kernel allows no
+ * other read (some containers) only sources that are no device memory we know
+ * of are looked at.
+ */
 void ts_agent_scan_host(const void *source, size_t bytes)
 {
-	if (source && bytes <= SCAN_BYTES_MAX && ts_agent_places())
-		ts_scan_words(&ts_agent.blocks, source, bytes, pin_found, NULL);
+	uint64_t words[SCAN_PIECE_BYTES / sizeof(uint64_t)];
+	const char *at = source;
+	size_t skip = -(uintptr_t)at % sizeof(words[0]);
+
+	if (!source || bytes > SCAN_BYTES_MAX || bytes < skip ||
+	        !ts_agent_places())
+		return;
+	at += skip;
+	bytes = (bytes - skip) / sizeof(words[0]) * sizeof(words[0]);
+	while (bytes) {
+		size_t piece = bytes < sizeof(words) ? bytes : sizeof(words);
+		struct ts_allocation ignored;
+		int rc = ts_peek(at, piece, words);
+
+		if (!rc)
+			ts_scan_words(&ts_agent.blocks, words, piece, pin_found,
+			        NULL);
+		else if (rc != -EFAULT &&
+		         !ts_blocks_find_allocation(&ts_agent.blocks,
+		                 (uint64_t)(uintptr_t)at, &ignored))
+			ts_scan_words(
+			        &ts_agent.blocks, at, piece, pin_found, NULL);
+		else
+			return;
+		at += piece;
+		bytes -= piece;
+	}
 }
 
 CUresult ts_agent_pin(CUdeviceptr address)

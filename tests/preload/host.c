@@ -190,6 +190,69 @@ static int pressure(void)
 	return 0;
 }
 
+/* A table of addresses goes to the device: what it names must stay. */
+static int escape(void)
+{
+	void *library = driver();
+	CUdeviceptr table, buffers[BUFFERS] = {0};
+
+	if (!make_context(library) ||
+	        CALL(cuMemAlloc_v2, &table, sizeof(buffers)))
+		return fail("no memory");
+	for (int i = 0; i < BUFFERS; i++)
+		if (CALL(cuMemAlloc_v2, &buffers[i], 4 * MIB))
+			return fail("no memory");
+	if (CALL(cuMemcpyHtoD_v2, table, buffers, 2 * sizeof(buffers[0])))
+		return fail("copy");
+	for (int i = 2; i < BUFFERS; i++)
+		count(CALL(cuMemsetD8_v2, buffers[i], 1, 4 * MIB));
+	printf("%d %d %d\n", outcomes[0], outcomes[1], outcomes[2]);
+	return 0;
+}
+
+/* What a graph was captured with is there when it is launched. */
+static int graph(void)
+{
+	void *library = driver();
+	CUdeviceptr buffers[BUFFERS] = {0};
+	CUgraphExec executable;
+	CUstream stream;
+	CUgraph captured;
+
+	if (!make_context(library) ||
+	        CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING))
+		return fail("no stream");
+	for (int i = 0; i < BUFFERS; i++)
+		if (CALL(cuMemAlloc_v2, &buffers[i], 4 * MIB))
+			return fail("no memory");
+	if (CALL(cuStreamBeginCapture_v2, stream,
+	            CU_STREAM_CAPTURE_MODE_GLOBAL) ||
+	        CALL(cuMemsetD8Async, buffers[0], 1, 4 * MIB, stream) ||
+	        CALL(cuStreamEndCapture, stream, &captured) ||
+	        CALL(cuGraphInstantiateWithFlags, &executable, captured, 0))
+		return fail("no graph");
+	for (int i = 1; i < BUFFERS; i++)
+		count(CALL(cuMemsetD8_v2, buffers[i], 1, 4 * MIB));
+	count(CALL(cuGraphLaunch, executable, stream));
+	count(CALL(cuCtxSynchronize));
+	printf("%d %d %d\n", outcomes[0], outcomes[1], outcomes[2]);
+	return 0;
+}
+
+/* A device address where a host address is wanted is the driver's matter. */
+static int misuse(void)
+{
+	void *library = driver();
+	CUdeviceptr a, b;
+
+	if (!make_context(library) || CALL(cuMemAlloc_v2, &a, 4 * MIB) ||
+	        CALL(cuMemAlloc_v2, &b, 4 * MIB))
+		return fail("no memory");
+	printf("%d\n",
+	        (int)CALL(cuMemcpyHtoD_v2, a, (void *)(uintptr_t)b, 4096));
+	return 0;
+}
+
 static int share(void)
 {
 	void *library = driver();
@@ -246,6 +309,9 @@ int main(int argc, char **argv)
 	        {"init", initialize},
 	        {"work", work},
 	        {"pressure", pressure},
+	        {"escape", escape},
+	        {"graph", graph},
+	        {"misuse", misuse},
 	        {"share", share},
 	        {"fork", child_after_work},
 	        {"threads", threads},

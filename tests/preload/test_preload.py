@@ -18,6 +18,8 @@ LIBRARY, HOST, NEXT_MALLOC, SIMGPU = (
     str(pathlib.Path(a).resolve()) for a in sys.argv[1:5]
 )
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
 
 def run(*command, preload=LIBRARY, **settings):
     environment = {
@@ -182,16 +184,18 @@ class Preload(unittest.TestCase):
     # 64 MiB of context, and four of the six buffers of 4 MiB.
     PRESSURE_LIMIT = 80 << 20
 
-    def pressure(self, **settings):
+    def pressure(self, command="pressure", **settings):
         with tempfile.TemporaryDirectory() as folder:
             done = run(
                 HOST,
-                "pressure",
+                command,
                 TAPESWAP_LIMIT=str(self.PRESSURE_LIMIT),
+                TAPESWAP_PLAN=f"{folder}/plan.json",
                 TAPESWAP_STATUS=f"{folder}/status.json",
                 SIMGPU_REPORT=f"{folder}/report.json",
                 **settings,
             )
+            self.valid(f"{folder}/plan.json", f"{folder}/status.json")
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             with open(f"{folder}/report.json", encoding="utf-8") as file:
                 report = json.load(file)
@@ -202,6 +206,26 @@ class Preload(unittest.TestCase):
             report["physical_peak_bytes"], self.PRESSURE_LIMIT
         )
         return [int(n) for n in done.stdout.split()], report, status
+
+    def valid(self, *files):
+        """They hold to their schemas."""
+        checker = ROOT / "scripts/check_schemas.py"
+        done = subprocess.run(
+            [sys.executable, checker, ROOT / "schemas", *files],
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(done.stderr, "")
+        for file in files:
+            self.assertNotIn(file, done.stdout)
+
+    def test_captured_graph_finds_its_memory(self):
+        outcomes, _, status = self.pressure("graph")
+        self.assertEqual(outcomes, [7, 0, 0])
+        self.assertEqual(status["totals"]["captured"], 1)
+        self.assertEqual(status["totals"]["graph_launches"], 1)
+        self.assertEqual(status["totals"]["sets"], 5)
+        self.assertEqual(status["devices"][0]["pinned_bytes"], 4 << 20)
 
     def test_more_than_the_limit_is_moved_in_and_out(self):
         outcomes, report, status = self.pressure()
@@ -244,6 +268,26 @@ class Preload(unittest.TestCase):
                     )
                     self.assertLessEqual(outcomes[1], 1)
                     self.assertEqual(outcomes[2], 0)
+
+    def test_addresses_in_copies_pin_what_they_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(
+                HOST,
+                "escape",
+                TAPESWAP_LIMIT=str(self.PRESSURE_LIMIT),
+                TAPESWAP_STATUS=f"{folder}/status.json",
+            )
+            with open(f"{folder}/status.json", encoding="utf-8") as file:
+                status = json.load(file)
+        self.assertEqual(done.stdout, "4 0 0\n")
+        self.assertEqual(status["devices"][0]["pinned_bytes"], 8 << 20)
+
+    def test_device_address_as_a_source_in_host_memory(self):
+        plain = run(HOST, "misuse", TAPESWAP_MODE="off")
+        done = run(HOST, "misuse")
+        self.assertEqual(
+            (done.returncode, done.stdout), (plain.returncode, plain.stdout)
+        )
 
     def test_file_that_cannot_be_written_is_named(self):
         done = run(HOST, "work", TAPESWAP_STATUS="/no/such/folder/x.json")
