@@ -8,41 +8,17 @@
 #include "tests/simgpu/driver/kernels.h"
 #include "tests/simgpu/blas/simblas_params.h"
 #include "tests/simgpu/driver/code.h"
+#include "tests/simgpu/driver/tags.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define IN(param, offset)                                                      \
-	{                                                                      \
-		param, offset, SG_OPERAND_READ                                 \
-	}
-#define OUT(param, offset)                                                     \
-	{                                                                      \
-		param, offset, SG_OPERAND_WRITE                                \
-	}
-#define INOUT(param, offset)                                                   \
-	{                                                                      \
-		param, offset, SG_OPERAND_READ | SG_OPERAND_WRITE              \
-	}
-#define IN_IF(param, offset)                                                   \
-	{                                                                      \
-		param, offset, SG_OPERAND_READ | SG_OPERAND_IF_LIVE            \
-	}
-#define INOUT_IF(param, offset)                                                \
-	{                                                                      \
-		param, offset,                                                 \
-		        SG_OPERAND_READ | SG_OPERAND_WRITE |                   \
-		                SG_OPERAND_IF_LIVE                             \
-	}
-#define SG_KERNEL(pattern_, bytes_, rule_, argument_, ...)                     \
+#define SG_KERNEL(pattern_, bytes_, rule_, argument_, operands_)               \
 	{.pattern = pattern_,                                                  \
 	        .first_param_bytes = bytes_,                                   \
 	        .rule = SG_RULE_##rule_,                                       \
 	        .argument = argument_,                                         \
-	        .operands = (const struct sg_operand[]){__VA_ARGS__},          \
-	        .n_operands =                                                  \
-	                sizeof((const struct sg_operand[]){__VA_ARGS__}) /     \
-	                sizeof(struct sg_operand)},
+	        .operands = operands_},
 #define SG_BLAS(name, family, class)                                           \
 	{.pattern = #name,                                                     \
 	        .rule = SG_RULE_BLAS,                                          \
@@ -56,37 +32,13 @@ static const struct sg_kernel_row rows[] = {
 char *__cxa_demangle(
         const char *mangled, char *buffer, size_t *length, int *status);
 
-bool sg_glob(const char *pattern, const char *text)
-{
-	const char *star = NULL, *resume = NULL;
-
-	while (*text) {
-		if (*pattern == '*') {
-			star = ++pattern;
-			resume = text;
-		} else if (*pattern == *text) {
-			pattern++;
-			text++;
-		} else if (star) {
-			/* Let the last star take one character more. */
-			pattern = star;
-			text = ++resume;
-		} else {
-			return false;
-		}
-	}
-	while (*pattern == '*')
-		pattern++;
-	return !*pattern;
-}
-
 static bool row_fits(
         const struct sg_kernel_row *row, const struct sg_function *fn)
 {
 	uint32_t first = fn->n_params ? fn->params[0].size_bytes : 0;
 
 	return (!row->first_param_bytes || row->first_param_bytes == first) &&
-	       sg_glob(row->pattern, fn->demangled);
+	       sg_text_like(sg_text(fn->demangled), row->pattern);
 }
 
 const struct sg_kernel_row *sg_kernel_find(struct sg_function *fn)
@@ -118,36 +70,72 @@ void sg_param_read(const struct sg_launch *launch, unsigned param,
 		        size);
 }
 
+int64_t sg_param_int(
+        const struct sg_launch *launch, unsigned param, uint32_t offset)
+{
+	int32_t value;
+
+	sg_param_read(launch, param, offset, &value, sizeof(value));
+	return value;
+}
+
+uint64_t sg_param_word(
+        const struct sg_launch *launch, unsigned param, uint32_t offset)
+{
+	uint64_t value;
+
+	sg_param_read(launch, param, offset, &value, sizeof(value));
+	return value;
+}
+
+uint32_t sg_param_bytes(const struct sg_launch *launch, unsigned param)
+{
+	const struct sg_function *fn = launch->fn;
+
+	return param < fn->n_params ? fn->params[param].size_bytes : 0;
+}
+
 /* ----------------------------------------------------- names without a row */
 
-struct unknown {
-	const char *name; /* lives as long as the process: modules keep code */
-	int device;
-	struct unknown *next;
-};
 #define UNKNOWN_BUCKETS 1024u
-static struct unknown *unknown[UNKNOWN_BUCKETS];
+static struct sg_unknown *unknown[UNKNOWN_BUCKETS], *first_unknown;
 
-/* The same name in two modules counts once. */
-static void count_unknown(struct sg_function *fn, struct sg_device *dev)
+/* The same name in two modules is one kernel. */
+static struct sg_unknown *find_unknown(
+        const struct sg_function *fn, struct sg_device *dev)
 {
 	unsigned hash = 5381;
-	struct unknown *u;
+	struct sg_unknown *u;
 
-	fn->named_unknown = true;
 	for (const char *p = fn->name; *p; p++)
 		hash = hash * 33 + (unsigned char)*p;
-	for (u = unknown[hash % UNKNOWN_BUCKETS]; u; u = u->next)
-		if (u->device == dev->ordinal && !strcmp(u->name, fn->name))
-			return;
+	for (u = unknown[hash % UNKNOWN_BUCKETS]; u; u = u->next_of_hash)
+		if (u->device == dev->ordinal && !strcmp(u->mangled, fn->name))
+			return u;
 	u = sg_xcalloc(1, sizeof(*u));
-	u->name = fn->name;
+	u->mangled = fn->name;
+	u->name = fn->demangled;
 	u->device = dev->ordinal;
-	u->next = unknown[hash % UNKNOWN_BUCKETS];
+	u->next_of_hash = unknown[hash % UNKNOWN_BUCKETS];
 	unknown[hash % UNKNOWN_BUCKETS] = u;
+	u->next = first_unknown;
+	first_unknown = u;
 	dev->count.unknown_kernels++;
 	if (sg_settings.verbose)
 		sg_say("no row for kernel %s", fn->demangled);
+	return u;
+}
+
+static void count_unknown(struct sg_function *fn, struct sg_device *dev)
+{
+	if (!fn->unknown)
+		fn->unknown = find_unknown(fn, dev);
+	fn->unknown->launches++;
+}
+
+const struct sg_unknown *sg_unknown_first(void)
+{
+	return first_unknown;
 }
 
 /* --------------------------------------------------------- scan for blocks */
@@ -229,58 +217,162 @@ static uint64_t scan_params(const struct sg_launch *launch, struct sg_op *op)
 	return bytes;
 }
 
-/* Adds one operand, offset_bytes further on than its row says; returns the
- * bytes it reaches. */
-static uint64_t add_operand(const struct sg_operand *operand,
-        uint32_t offset_bytes, const struct sg_launch *launch, struct sg_op *op)
-{
-	uint64_t va, block_va, block_bytes, length;
+/* ----------------------------------------------------------- known operands */
 
-	sg_param_read(launch, operand->param,
-	        operand->offset_bytes + offset_bytes, &va, sizeof(va));
-	if (!va)
-		return 0;
-	if (sg_block_at(va, &block_va, &block_bytes))
-		length = block_va + block_bytes - va;
-	else if (operand->roles & SG_OPERAND_IF_LIVE)
-		return 0;
-	else /* touched all the same, and noticed */
-		length = 1;
-	sg_op_add_access(op, va, length, operand->roles & SG_OPERAND_READ,
-	        operand->roles & SG_OPERAND_WRITE, true);
-	return length;
+void sg_touch(struct sg_sketch *sketch, uint64_t va, uint64_t bytes,
+        unsigned roles, struct sg_type type)
+{
+	struct sg_op *op = sketch->op;
+	uint64_t block_va, block_bytes, rest;
+	bool certain = true;
+
+	if (!va || !bytes)
+		return;
+	if (sg_block_at(va, &block_va, &block_bytes)) {
+		rest = block_va + block_bytes - va;
+		if (bytes > rest) {
+			certain = bytes == SG_TO_BLOCK_END;
+			bytes = rest;
+		}
+	} else if (roles & SG_OPERAND_IF_LIVE) {
+		return;
+	} else if (bytes == SG_TO_BLOCK_END) {
+		bytes = 1; /* touched all the same, and noticed */
+	}
+	sg_op_add_access(op, va, bytes, roles & SG_OPERAND_READ,
+	        roles & SG_OPERAND_WRITE, certain);
+	op->accesses[op->n_accesses - 1].type = type.piece;
+	sketch->bytes += bytes * ((roles & 1) + (roles >> 1 & 1));
 }
 
-/* The operands a row lists; returns the bytes they reach. */
-static uint64_t list_operands(const struct sg_kernel_row *row,
-        const struct sg_launch *launch, struct sg_op *op)
+void sg_scalar(struct sg_sketch *sketch, const void *value, size_t bytes)
 {
-	uint64_t bytes = 0;
+	sketch->op->scalars =
+	        sg_hash_bytes(sg_mix(sketch->op->scalars, bytes), value, bytes);
+}
 
-	for (unsigned i = 0; i < row->n_operands; i++)
-		bytes += add_operand(&row->operands[i], 0, launch, op);
-	if (row->rule == SG_RULE_CONCATENATE)
-		for (unsigned i = 1; i < launch->grid[1]; i++)
-			bytes += add_operand(&row->operands[1],
-			        i * (uint32_t)sizeof(uint64_t), launch, op);
-	return bytes;
+/* Brings the dimensions with more than one element into order of their steps,
+ * all positive; returns the lowest address. */
+static uint64_t sort_shape(
+        uint64_t va, const struct sg_shape *shape, struct sg_shape *ret_sorted)
+{
+	struct sg_shape sorted = {0};
+
+	for (unsigned i = 0; i < shape->dims; i++) {
+		int64_t step = shape->steps[i];
+		uint64_t size = shape->sizes[i];
+		unsigned at = sorted.dims;
+
+		if (size < 2 || !step)
+			continue;
+		if (step < 0) {
+			va += (uint64_t)(step * (int64_t)(size - 1));
+			step = -step;
+		}
+		for (; at && sorted.steps[at - 1] > step; at--) {
+			sorted.steps[at] = sorted.steps[at - 1];
+			sorted.sizes[at] = sorted.sizes[at - 1];
+		}
+		sorted.steps[at] = step;
+		sorted.sizes[at] = size;
+		sorted.dims++;
+	}
+	*ret_sorted = sorted;
+	return va;
+}
+
+/* Operands of at most so many runs are given run by run. */
+#define MAX_RUNS 64
+
+void sg_touch_shape(struct sg_sketch *sketch, uint64_t va,
+        const struct sg_shape *shape, struct sg_type type, unsigned roles)
+{
+	uint64_t run = type.bytes ? type.bytes : 1, runs = 1, reach, moved;
+	struct sg_shape sorted;
+	unsigned inner = 0;
+
+	if (!va)
+		return;
+	for (unsigned i = 0; i < shape->dims; i++)
+		if (!shape->sizes[i])
+			return;
+	va = sort_shape(va, shape, &sorted);
+	while (inner < sorted.dims && (uint64_t)sorted.steps[inner] <= run) {
+		run += (sorted.sizes[inner] - 1) *
+		       (uint64_t)sorted.steps[inner];
+		inner++;
+	}
+	reach = run;
+	for (unsigned i = inner; i < sorted.dims; i++) {
+		runs *= sorted.sizes[i];
+		reach += (sorted.sizes[i] - 1) * (uint64_t)sorted.steps[i];
+	}
+	if (runs > MAX_RUNS) {
+		moved = sketch->bytes + run * runs;
+		sg_touch(sketch, va, reach,
+		        roles & SG_OPERAND_WRITE ? roles | SG_OPERAND_READ
+		                                 : roles,
+		        type);
+		sketch->op->accesses[sketch->op->n_accesses - 1].certain =
+		        false;
+		sketch->bytes = moved;
+		return;
+	}
+	for (uint64_t i = 0; i < runs; i++) {
+		uint64_t rest = i, at = va;
+
+		for (unsigned d = inner; d < sorted.dims; d++) {
+			at += rest % sorted.sizes[d] *
+			      (uint64_t)sorted.steps[d];
+			rest /= sorted.sizes[d];
+		}
+		sg_touch(sketch, at, run, roles, type);
+	}
+}
+
+/* ------------------------------------------------------------------ by rule */
+
+/* False: the parameters are not laid out as the rule expects. */
+static bool apply(const struct sg_kernel_row *row, struct sg_sketch *sketch)
+{
+	switch (row->rule) {
+	case SG_RULE_VECTORIZED:
+		return sg_rule_vectorized(sketch);
+	case SG_RULE_UNROLLED:
+		return sg_rule_unrolled(sketch);
+	case SG_RULE_LEGACY:
+		return sg_rule_legacy(sketch);
+	case SG_RULE_INDEX:
+		return sg_rule_index(sketch);
+	case SG_RULE_GATHER:
+		return sg_rule_gather(sketch);
+	case SG_RULE_REDUCE:
+		return sg_rule_reduce(sketch);
+	case SG_RULE_FOREACH:
+		return sg_rule_foreach(sketch);
+	default:
+		sg_list_operands(row, sketch);
+		return true;
+	}
 }
 
 void sg_kernel_describe(const struct sg_launch *launch, struct sg_op *op)
 {
 	const struct sg_kernel_row *row = sg_kernel_find(launch->fn);
 	const struct sg_model *model = &op->dev->model;
-	uint64_t bytes;
+	struct sg_sketch sketch = {.launch = launch, .op = op};
 
-	if (!row) {
-		if (!launch->fn->named_unknown)
-			count_unknown(launch->fn, op->dev);
-		bytes = scan_params(launch, op);
-		op->fixed_ns = sg_cost_bytes_ns(model, (double)bytes);
-	} else if (row->rule == SG_RULE_BLAS) {
+	if (row && row->rule == SG_RULE_BLAS) {
 		sg_blas_describe(row, launch, op);
-	} else {
-		bytes = list_operands(row, launch, op);
-		op->fixed_ns = sg_cost_kernel_ns(row, launch, model, bytes);
+		return;
 	}
+	if (row && apply(row, &sketch)) {
+		op->fixed_ns =
+		        sg_cost_kernel_ns(row, launch, model, sketch.bytes);
+		return;
+	}
+	op->n_accesses = 0;
+	op->scalars = 0;
+	count_unknown(launch->fn, op->dev);
+	op->fixed_ns = sg_cost_bytes_ns(model, (double)scan_params(launch, op));
 }

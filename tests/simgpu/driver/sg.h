@@ -479,7 +479,10 @@ struct sg_function {
 	int const_bytes, max_threads, ptx_version, binary_version;
 	int attributes[32];              /* as set, else INT32_MIN */
 	const struct sg_kernel_row *row; /* NULL: unknown kernel */
-	bool row_looked_up, named_unknown;
+	struct sg_operands *operands; /* kernel_operands.c */
+	struct sg_functor *functor;      /* kernel_iter.c */
+	struct sg_unknown *unknown;      /* kernels.c */
+	bool row_looked_up;
 	bool loaded;    /* cuFuncIsLoaded */
 	unsigned index; /* in the module's code */
 };

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * PyTorch's kernels that look places up in a tensor: indexing, gather and
+ * scatter, by the closures of IndexKernel.cu and ScatterGatherKernel.cu. Which
+ * elements they touch is not known here: all that could be. Under sg_lock.
+ */
+#include "tests/simgpu/driver/kernel_calc.h"
+#include "tests/simgpu/driver/tags.h"
+
+static const struct sg_type index_type = {8, SG_TYPE_ZERO};
+
+/* Adds a tensor that shape and further steps, elements apart, lead into. */
+static void touch_looked_up(struct sg_sketch *sketch, uint64_t va,
+        struct sg_shape shape, const struct sg_shape *more, unsigned roles,
+        struct sg_type type)
+{
+	for (unsigned i = 0; i < more->dims && shape.dims < SG_DIMS; i++) {
+		shape.sizes[shape.dims] = more->sizes[i];
+		shape.steps[shape.dims++] = more->steps[i];
+	}
+	sg_shape_scalars(sketch, &shape);
+	sg_touch_shape(sketch, va, &shape, type, roles);
+}
+
+/*
+ * index_elementwise_kernel<threads, per thread, closure>(long n, closure), the
+ * closure of gpu_index_kernel: a calculator for output, input and indices with
+ * steps in bytes; output, input; the number of indices, and for each of 25 a
+ * pointer, a size and a step in bytes.
+ */
+#define INDEX_BYTES 1240
+bool sg_rule_index(struct sg_sketch *sketch)
+{
+	const struct sg_launch *launch = sketch->launch;
+	struct sg_text name = sg_text(launch->fn->demangled);
+	struct sg_type type = sg_type_of(
+	        sg_template_argument(sg_text_after(name, "_kernel_impl"), 0));
+	bool put = sg_text_after(name, "index_put_kernel_impl<").at;
+	const struct sg_calculator at = {.param = 1, .args = 3};
+	uint32_t out_at = sg_align8(sg_calculator_bytes(3));
+	uint32_t arrays_at = out_at + 24;
+	uint64_t out = sg_param_word(launch, 1, out_at);
+	uint64_t in = sg_param_word(launch, 1, out_at + 8);
+	uint64_t indices = sg_param_word(launch, 1, out_at + 16);
+	struct sg_shape shapes[2], looked_up = {0};
+
+	if (sg_param_bytes(launch, 1) != INDEX_BYTES || !type.bytes ||
+	        indices > SG_DIMS ||
+	        !sg_calculator_shape(sketch, &at, 0, 1, &shapes[0]) ||
+	        !sg_calculator_shape(sketch, &at, 1, 1, &shapes[1]))
+		return false;
+	looked_up.dims = (unsigned)indices;
+	for (unsigned i = 0; i < indices; i++) {
+		looked_up.sizes[i] =
+		        sg_param_word(launch, 1, arrays_at + (SG_DIMS + i) * 8);
+		looked_up.steps[i] = (int64_t)sg_param_word(
+		        launch, 1, arrays_at + (2 * SG_DIMS + i) * 8);
+		sg_touch_argument(sketch, &at, 2, 1,
+		        sg_param_word(launch, 1, arrays_at + i * 8),
+		        SG_OPERAND_READ, index_type);
+	}
+	if (put) {
+		touch_looked_up(sketch, out, shapes[0], &looked_up,
+		        SG_OPERAND_READ | SG_OPERAND_WRITE, type);
+		sg_touch_shape(sketch, in, &shapes[1], type, SG_OPERAND_READ);
+	} else {
+		sg_touch_shape(sketch, out, &shapes[0], type, SG_OPERAND_WRITE);
+		touch_looked_up(sketch, in, shapes[1], &looked_up,
+		        SG_OPERAND_READ, type);
+	}
+	return true;
+}
+
+/*
+ * _scatter_gather_elementwise_kernel<threads, per thread, closure>(int n,
+ * closure), the closure of _cuda_scatter_gather_internal_kernel<scatter, type,
+ * index>::operator()<operation>: a calculator for self, source and indices
+ * with steps in bytes; indices, size along the dimension, the operation, self,
+ * step along the dimension in elements, number of elements, source.
+ */
+#define GATHER_BYTES 664
+bool sg_rule_gather(struct sg_sketch *sketch)
+{
+	const struct sg_launch *launch = sketch->launch;
+	struct sg_text name = sg_text_after(sg_text(launch->fn->demangled),
+	        "_scatter_gather_internal_kernel");
+	bool scatter = sg_text_like(sg_template_argument(name, 0), "true");
+	struct sg_type type = sg_type_of(sg_template_argument(name, 1));
+	const struct sg_calculator at = {.param = 1, .args = 3};
+	uint32_t from = sg_align8(sg_calculator_bytes(3));
+	uint64_t self = sg_param_word(launch, 1, from + 24);
+	uint64_t source = sg_param_word(launch, 1, from + 48);
+	struct sg_shape shapes[2];
+	struct sg_shape looked_up = {
+	        .dims = 1,
+	        .sizes = {sg_param_word(launch, 1, from + 8)},
+	        .steps = {(int64_t)sg_param_word(launch, 1, from + 32) *
+	                  type.bytes},
+	};
+
+	if (sg_param_bytes(launch, 1) != GATHER_BYTES || !type.bytes ||
+	        !sg_calculator_shape(sketch, &at, 0, 1, &shapes[0]) ||
+	        !sg_calculator_shape(sketch, &at, 1, 1, &shapes[1]))
+		return false;
+	sg_touch_argument(sketch, &at, 2, 1, sg_param_word(launch, 1, from),
+	        SG_OPERAND_READ, index_type);
+	if (scatter) {
+		/* Anything but an assignment adds up in any order. */
+		sketch->op->nondeterministic =
+		        !sg_text_after(name, "TensorAssign>").at;
+		touch_looked_up(sketch, self, shapes[0], &looked_up,
+		        SG_OPERAND_READ | SG_OPERAND_WRITE, type);
+		sg_touch_shape(
+		        sketch, source, &shapes[1], type, SG_OPERAND_READ);
+	} else {
+		sg_touch_shape(
+		        sketch, self, &shapes[0], type, SG_OPERAND_WRITE);
+		touch_looked_up(sketch, source, shapes[1], &looked_up,
+		        SG_OPERAND_READ, type);
+	}
+	return true;
+}
