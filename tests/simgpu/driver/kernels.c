@@ -131,6 +131,7 @@ static void count_unknown(struct sg_function *fn, struct sg_device *dev)
 	if (!fn->unknown)
 		fn->unknown = find_unknown(fn, dev);
 	fn->unknown->launches++;
+	dev->count.unknown_launches++;
 }
 
 const struct sg_unknown *sg_unknown_first(void)

@@ -5,6 +5,7 @@
  * cuInit ends. It holds nothing that differs between two identical runs.
  */
 #include "tests/simgpu/driver/engine.h"
+#include "tests/simgpu/driver/kernels.h"
 #include "tests/simgpu/driver/mutate.h"
 #include "tests/simgpu/driver/races.h"
 #include "tests/simgpu/driver/sg.h"
@@ -45,6 +46,38 @@ static json_t *races_json(const struct sg_device *dev)
 	return texts;
 }
 
+static int more_launches(const void *a, const void *b)
+{
+	const struct sg_unknown *x = *(const struct sg_unknown *const *)a;
+	const struct sg_unknown *y = *(const struct sg_unknown *const *)b;
+
+	if (x->launches != y->launches)
+		return x->launches < y->launches ? 1 : -1;
+	return strcmp(x->mangled, y->mangled);
+}
+
+/* Kernels without a row, the most launched first. */
+static json_t *unknown_json(const struct sg_device *dev)
+{
+	const struct sg_unknown **list = NULL;
+	json_t *kernels = json_array();
+	size_t n = 0;
+
+	for (const struct sg_unknown *u = sg_unknown_first(); u; u = u->next)
+		if (u->device == dev->ordinal) {
+			list = sg_xrealloc(list, (n + 1) * sizeof(*list));
+			list[n++] = u;
+		}
+	if (n)
+		qsort(list, n, sizeof(*list), more_launches);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(kernels,
+		        json_pack("{s:s, s:I}", "name", list[i]->name,
+		                "launches", (json_int_t)list[i]->launches));
+	free(list);
+	return kernels;
+}
+
 /* When both the host and the devices had finished. */
 static uint64_t end_ns(void)
 {
@@ -75,6 +108,7 @@ static json_t *device_json(const struct sg_device *dev)
 	        {"api_calls", count->api_calls},
 	        {"memory_errors", count->memory_errors},
 	        {"unknown_kernels", count->unknown_kernels},
+	        {"unknown_launches", count->unknown_launches},
 	        {"event_waits", count->event_waits},
 	        {"races", count->races},
 	        {"possible_races", count->possible_races},
@@ -89,6 +123,7 @@ static json_t *device_json(const struct sg_device *dev)
 	json_object_set_new(root, "busy_ns", busy_json(dev));
 	json_object_set_new(root, "memory_error_texts", errors_json(dev));
 	json_object_set_new(root, "race_texts", races_json(dev));
+	json_object_set_new(root, "unknown_kernel_list", unknown_json(dev));
 	return root;
 }
 
