@@ -36,7 +36,7 @@ bool ts_agent_alloc(
 	if (ts_blocks_add_allocation(
 	            &ts_agent.blocks, address, bytes, device, context, true)) {
 		ts_pager_dead(pager, address, bytes);
-		ts_pager_free(pager, address, bytes);
+		ts_pager_free(pager, address, bytes, ts_agent_begin_flags());
 		*ret_result = CUDA_ERROR_OUT_OF_MEMORY;
 		return true;
 	}
@@ -78,7 +78,8 @@ bool ts_agent_free(CUdeviceptr address, CUresult *ret_result)
 		return false;
 	pager = ts_agent_pager(allocation.whole.device);
 	*ret_result =
-	        pager ? ts_pager_free(pager, address, allocation.whole.bytes)
+	        pager ? ts_pager_free(pager, address, allocation.whole.bytes,
+	                        ts_agent_begin_flags())
 	              : CUDA_ERROR_INVALID_VALUE;
 	return true;
 }

@@ -266,6 +266,15 @@ CUresult ts_hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream,
 	return rc;
 }
 
+/* Also where the capture turned out invalid; not where there was none. */
+static bool has_ended(CUresult result)
+{
+	return result != CUDA_ERROR_ILLEGAL_STATE &&
+	       result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD &&
+	       result != CUDA_ERROR_INVALID_VALUE &&
+	       result != CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult ts_hook_cuStreamEndCapture(CUstream stream, CUgraph *ret_graph)
 {
 	CUresult rc;
@@ -273,8 +282,7 @@ CUresult ts_hook_cuStreamEndCapture(CUstream stream, CUgraph *ret_graph)
 	if (!ts_enter())
 		return ts_driver.fn_cuStreamEndCapture(stream, ret_graph);
 	rc = ts_driver.fn_cuStreamEndCapture(stream, ret_graph);
-	/* Ended also where the capture turned out invalid. */
-	if (rc != CUDA_ERROR_ILLEGAL_STATE)
+	if (has_ended(rc))
 		ts_agent_capture(false);
 	ts_leave();
 	return rc;
@@ -287,8 +295,7 @@ CUresult ts_hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *ret_graph)
 	if (!ts_enter())
 		return ts_driver.fn_cuStreamEndCapture_ptsz(stream, ret_graph);
 	rc = ts_driver.fn_cuStreamEndCapture_ptsz(stream, ret_graph);
-	/* Ended also where the capture turned out invalid. */
-	if (rc != CUDA_ERROR_ILLEGAL_STATE)
+	if (has_ended(rc))
 		ts_agent_capture(false);
 	ts_leave();
 	return rc;

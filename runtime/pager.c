@@ -100,6 +100,7 @@ int ts_pager_create(const struct ts_gpu_ops *ops,
 	pthread_cond_init(&pager->idle, NULL);
 	ts_map_init(&pager->segments);
 	ts_list_init(&pager->slabs);
+	ts_list_init(&pager->deferred);
 	ts_list_init(&pager->used);
 	ts_list_init(&pager->spare);
 	ts_streams_init(&pager->streams, ops);
@@ -107,34 +108,6 @@ int ts_pager_create(const struct ts_gpu_ops *ops,
 	        options->host_limit_bytes);
 	*ret_pager = pager;
 	return 0;
-}
-
-/* Takes every chunk from under @segment, which no op uses. Gate held. */
-static CUresult strip(struct ts_pager *pager, struct ts_segment *segment)
-{
-	CUresult rc = CUDA_SUCCESS;
-
-	for (size_t i = 0; i < segment->page_count; i++) {
-		struct ts_page *page = &segment->pages[i];
-		struct ts_move move = {.page = page, .address = page->address};
-
-		ts_mutex_lock(&pager->lock);
-		ts_page_forget_host(pager, page);
-		move.handle = page->handle;
-		if (move.handle)
-			ts_page_delist(pager, page);
-		page->handle = 0;
-		ts_mutex_unlock(&pager->lock);
-		if (!move.handle)
-			continue;
-		rc = ts_move_unmap(pager, &move);
-		if (rc != CUDA_SUCCESS)
-			break;
-		ts_mutex_lock(&pager->lock);
-		ts_chunks_put(&pager->chunks, move.handle);
-		ts_mutex_unlock(&pager->lock);
-	}
-	return rc;
 }
 
 void ts_pager_destroy(struct ts_pager *pager, bool driver_alive)
@@ -149,7 +122,7 @@ void ts_pager_destroy(struct ts_pager *pager, bool driver_alive)
 
 		if (driver_alive && !ts_chunks_reserve(&pager->chunks,
 		                            pager->chunks.created))
-			strip(pager, segment);
+			ts_pager_strip(pager, segment);
 		ts_map_remove(&pager->segments, segment->base);
 		ts_segment_destroy(pager->ops, segment, driver_alive);
 	}
@@ -344,7 +317,7 @@ static int move_missing_in(
 	return ts_gpu_errno(result);
 }
 
-static void describe(const struct ts_pager *pager, uint64_t need_bytes,
+void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
         struct ts_shortage *shortage)
 {
 	shortage->need_bytes = need_bytes;
@@ -370,7 +343,7 @@ static int begin_missing(struct ts_pager *pager, const struct ts_range *ranges,
 		return 0;
 	}
 	release(pager, ranges, count, need.held);
-	describe(pager, need.pages * pager->page_bytes, ret_shortage);
+	ts_pager_describe(pager, need.pages * pager->page_bytes, ret_shortage);
 	return rc;
 }
 
@@ -456,132 +429,4 @@ void ts_pager_pin(
 		page->pins |= pin;
 	}
 	ts_mutex_unlock(&pager->lock);
-}
-
-static int place(struct ts_pager *pager, uint64_t bytes, uint64_t *ret_address)
-{
-	struct ts_segment *segment;
-	uint64_t address = 0;
-	bool slab = bytes < pager->page_bytes;
-	int rc;
-
-	ts_mutex_lock(&pager->lock);
-	for (struct ts_list *at = pager->slabs.next;
-	        slab && !address && at != &pager->slabs; at = at->next)
-		address = ts_slab_take(
-		        ts_container_of(at, struct ts_segment, slabs), bytes);
-	ts_mutex_unlock(&pager->lock);
-	if (!address) {
-		rc = ts_segment_create(
-		        pager->ops, bytes, pager->page_bytes, slab, &segment);
-		if (rc)
-			return rc;
-		ts_mutex_lock(&pager->lock);
-		ts_map_insert(&pager->segments, &segment->node, segment->base);
-		if (slab)
-			ts_list_append(&pager->slabs, &segment->slabs);
-		address = slab ? ts_slab_take(segment, bytes) : segment->base;
-		ts_mutex_unlock(&pager->lock);
-	}
-	*ret_address = address;
-	return 0;
-}
-
-static bool can_ever_fit(struct ts_pager *pager, uint64_t bytes,
-        struct ts_shortage *ret_shortage)
-{
-	uint64_t pages = (bytes + pager->page_bytes - 1) / pager->page_bytes;
-	uint64_t used;
-	bool fits;
-
-	ts_mutex_lock(&pager->lock);
-	for (int tries = 0;; tries++) {
-		describe(pager, pages * pager->page_bytes, ret_shortage);
-		fits = ret_shortage->least_limit_bytes <=
-		       ret_shortage->limit_bytes;
-		/* What others use may have become less since last asked. */
-		if (fits || tries ||
-		        ts_pager_measure(pager, &used, ret_shortage))
-			break;
-	}
-	ts_mutex_unlock(&pager->lock);
-	return fits;
-}
-
-int ts_pager_alloc(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
-        uint64_t *ret_address, struct ts_shortage *ret_shortage)
-{
-	struct ts_range range = {.bytes = bytes,
-	        .access = TS_ACCESS_READ,
-	        .device = pager->device};
-	uint64_t in = 0, out = 0;
-	int rc;
-
-	*ret_shortage = (struct ts_shortage){0};
-	if (!can_ever_fit(pager, bytes, ret_shortage) &&
-	        bytes > TS_PAGER_CUT_BYTES)
-		return -ENOMEM;
-	rc = place(pager, bytes, &range.address);
-	if (rc) {
-		ret_shortage->short_of = TS_SHORT_DRIVER;
-		ret_shortage->result = CUDA_ERROR_OUT_OF_MEMORY;
-		return rc;
-	}
-	ts_pager_live(pager, range.address, bytes);
-	/* While memory lasts it behaves as plain memory does. */
-	rc = ts_pager_begin(pager, &range, 1, flags | TS_BEGIN_NO_EVICT, &in,
-	        &out, ret_shortage);
-	if (!rc)
-		ts_pager_end(pager, &range, 1, 0, false);
-	/* A lost context refuses an allocation as anything else. */
-	if (rc && ret_shortage->short_of == TS_SHORT_DRIVER &&
-	        ret_shortage->result != CUDA_ERROR_OUT_OF_MEMORY) {
-		ts_pager_dead(pager, range.address, bytes);
-		ts_pager_free(pager, range.address, bytes);
-		return rc;
-	}
-	*ret_address = range.address;
-	return 0;
-}
-
-CUresult ts_pager_free(struct ts_pager *pager, uint64_t address, uint64_t bytes)
-{
-	struct ts_segment *segment;
-	CUresult rc;
-	uint64_t number;
-	bool entered;
-
-	/* As cuMemFree does: afterwards nobody uses the memory any more. */
-	ts_mutex_lock(&pager->gate);
-	entered = ts_pager_enter_context(pager);
-	number = ts_pager_last_op(pager);
-	rc = pager->ops->ctx_synchronize();
-	if (rc != CUDA_SUCCESS)
-		goto out;
-	ts_pager_synchronized(pager, 0, number);
-	ts_mutex_lock(&pager->lock);
-	segment = ts_segment_of(&pager->segments, address);
-	if (segment->units && !ts_slab_put(segment, address, bytes))
-		segment = NULL;
-	if (segment && ts_chunks_reserve(&pager->chunks, pager->chunks.created))
-		rc = CUDA_ERROR_OUT_OF_MEMORY;
-	ts_mutex_unlock(&pager->lock);
-	if (segment && rc == CUDA_SUCCESS)
-		rc = strip(pager, segment);
-	if (segment && rc == CUDA_SUCCESS) {
-		ts_mutex_lock(&pager->lock);
-		ts_map_remove(&pager->segments, segment->base);
-		ts_list_remove(&segment->slabs);
-		ts_mutex_unlock(&pager->lock);
-		ts_segment_destroy(pager->ops, segment, true);
-		ts_mutex_lock(&pager->lock);
-		/* To the driver, as the program expects of a free. */
-		ts_pager_release_idle(pager, pager->chunks.idle_count);
-		pager->no_room = false;
-		ts_mutex_unlock(&pager->lock);
-	}
-out:
-	ts_pager_leave_context(pager, entered);
-	ts_mutex_unlock(&pager->gate);
-	return rc;
 }

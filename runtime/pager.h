@@ -103,10 +103,11 @@ int ts_pager_alloc(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
 
 /*
  * Waits for all ops, then takes an allocation away. The caller has said of
- * every block in it that it is dead.
+ * every block in it that it is dead. With TS_BEGIN_CAPTURING nothing is waited
+ * for, and the memory goes with the next free.
  */
-CUresult ts_pager_free(
-        struct ts_pager *pager, uint64_t address, uint64_t bytes);
+CUresult ts_pager_free(struct ts_pager *pager, uint64_t address, uint64_t bytes,
+        unsigned int flags);
 
 /* A block came to life, or died, in placed memory. Leaf lock only. */
 void ts_pager_live(struct ts_pager *pager, uint64_t address, uint64_t bytes);

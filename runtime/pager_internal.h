@@ -46,6 +46,7 @@ struct ts_pager {
 
 	struct ts_map segments;     /* by base */
 	struct ts_list slabs;       /* segments that small allocations share */
+	struct ts_list deferred;    /* freed segments, to be taken away later */
 	struct ts_list used, spare; /* resident pages, longest unused first */
 	size_t spare_count;
 	size_t busy_count; /* sum over all pages' busy */
@@ -110,6 +111,16 @@ CUresult ts_move_in(struct ts_pager *pager, const struct ts_moves *moves);
 
 /* Takes the chunk from under one page. */
 CUresult ts_move_unmap(struct ts_pager *pager, const struct ts_move *move);
+
+/* What @need_bytes at once take, for a line about it. Lock held. */
+void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
+        struct ts_shortage *shortage);
+
+/*
+ * Takes every chunk from under @segment, which no op uses. After a failure the
+ * pages not reached are as they were. Gate held, room for the chunks reserved.
+ */
+CUresult ts_pager_strip(struct ts_pager *pager, struct ts_segment *segment);
 
 /* Makes the pager's context current; false where it already is. */
 bool ts_pager_enter_context(struct ts_pager *pager);

@@ -48,7 +48,7 @@ struct ts_segment {
 	uint64_t page_bytes;
 	size_t page_count;
 	struct ts_page *pages;
-	struct ts_list slabs; /* slab: in the pager's list */
+	struct ts_list slabs; /* in the pager's list of slabs or freed ones */
 	uint8_t *units;       /* slab: one byte a unit, 1 = taken; else NULL */
 	size_t units_taken;   /* slab */
 };

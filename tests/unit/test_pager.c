@@ -294,7 +294,7 @@ START_TEST(small_allocations_share_a_page)
 	ck_assert_int_eq(write_op(b, 5000, 2, STREAM_A), 0);
 	expect_bytes(a, 100, 1);
 	ts_pager_dead(pager, a, 100);
-	ck_assert_int_eq(ts_pager_free(pager, a, 100), CUDA_SUCCESS);
+	ck_assert_int_eq(ts_pager_free(pager, a, 100, 0), CUDA_SUCCESS);
 	ck_assert_uint_eq(alloc(200), a);
 	expect_bytes(b, 5000, 2);
 	teardown();
@@ -309,7 +309,7 @@ START_TEST(freed_allocation_goes_back_to_the_driver)
 	a = alloc(4 * PAGE);
 	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
 	ts_pager_dead(pager, a, 4 * PAGE);
-	ck_assert_int_eq(ts_pager_free(pager, a, 4 * PAGE), CUDA_SUCCESS);
+	ck_assert_int_eq(ts_pager_free(pager, a, 4 * PAGE, 0), CUDA_SUCCESS);
 	ck_assert_uint_eq(fake_gpu.used_bytes, CONTEXT);
 	ck_assert(!ts_pager_owns(pager, a));
 	teardown();
@@ -387,6 +387,53 @@ START_TEST(nothing_is_moved_out_while_capturing)
 	ts_pager_dead(pager, a, 4 * PAGE);
 	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), -ENOMEM);
 	teardown();
+}
+END_TEST
+
+START_TEST(free_while_capturing_waits_for_nothing)
+{
+	uint64_t a, b;
+
+	setup_with(8, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(2 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	ts_pager_dead(pager, a, 4 * PAGE);
+	ck_assert_int_eq(ts_pager_free(pager, a, 4 * PAGE, TS_BEGIN_CAPTURING),
+	        CUDA_SUCCESS);
+	ck_assert_uint_eq(fake_gpu.waits, 0);
+	ck_assert_uint_eq(fake_gpu.reservations, 2);
+	ts_pager_dead(pager, b, 2 * PAGE);
+	ck_assert_int_eq(ts_pager_free(pager, b, 2 * PAGE, 0), CUDA_SUCCESS);
+	ck_assert_uint_eq(fake_gpu.reservations, 0);
+	ck_assert_uint_eq(fake_gpu.used_bytes, CONTEXT);
+	teardown();
+}
+END_TEST
+
+START_TEST(failed_free_is_made_good_by_the_next)
+{
+	uint64_t a, b;
+
+	for (unsigned int at = 1; at < 8; at++) {
+		setup_with(8, 64);
+		a = alloc(4 * PAGE);
+		b = alloc(2 * PAGE);
+		ts_pager_dead(pager, a, 4 * PAGE);
+		ts_pager_dead(pager, b, 2 * PAGE);
+		fake_gpu.calls = 0;
+		fake_gpu.fail_at = at;
+		/* The first call is the wait: then nothing was freed. */
+		if (ts_pager_free(pager, a, 4 * PAGE, 0) && at == 1)
+			ck_assert_int_eq(ts_pager_free(pager, a, 4 * PAGE, 0),
+			        CUDA_SUCCESS);
+		fake_gpu.fail_at = 0;
+		ck_assert_int_eq(
+		        ts_pager_free(pager, b, 2 * PAGE, 0), CUDA_SUCCESS);
+		ck_assert_uint_eq(fake_gpu.reservations, 0);
+		ck_assert_uint_eq(fake_gpu.used_bytes, CONTEXT);
+		teardown();
+	}
 }
 END_TEST
 
@@ -653,7 +700,7 @@ static void *churn(void *argument)
 		ts_pager_live(pager, address + 512, PAGE);
 		ts_pager_stats(pager, &now);
 		ts_pager_dead(pager, address + 512, PAGE);
-		if (ts_pager_free(pager, address, 3 * PAGE))
+		if (ts_pager_free(pager, address, 3 * PAGE, 0))
 			return (void *)"not freed";
 	}
 	return NULL;
@@ -695,13 +742,14 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, op_larger_than_the_limit_is_refused_and_told);
 	tcase_add_test(tests, named_least_limit_does);
 	tcase_add_test(tests, allocation_that_can_never_fit_is_refused);
-	tcase_add_test(
-	        tests, allocation_that_may_be_cut_into_blocks_is_placed);
+	tcase_add_test(tests, allocation_that_may_be_cut_into_blocks_is_placed);
 	tcase_add_test(tests, small_allocations_share_a_page);
 	tcase_add_test(tests, freed_allocation_goes_back_to_the_driver);
 	tcase_add_test(tests, full_host_pool_is_told);
 	tcase_add_test(tests, pinned_page_is_no_victim);
 	tcase_add_test(tests, nothing_is_moved_out_while_capturing);
+	tcase_add_test(tests, free_while_capturing_waits_for_nothing);
+	tcase_add_test(tests, failed_free_is_made_good_by_the_next);
 	tcase_add_test(tests, room_is_made_for_others);
 	tcase_add_test(tests, memory_info_tells_the_limit);
 	tcase_add_test(tests, per_thread_and_destroyed_streams_are_waited_for);

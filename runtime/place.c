@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Placing allocations in address ranges, and taking them away again. */
+#include <errno.h>
+
+#include "runtime/pager_internal.h"
+
+CUresult ts_pager_strip(struct ts_pager *pager, struct ts_segment *segment)
+{
+	CUresult rc = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < segment->page_count && rc == CUDA_SUCCESS; i++) {
+		struct ts_page *page = &segment->pages[i];
+		struct ts_move move = {.page = page, .address = page->address};
+
+		ts_mutex_lock(&pager->lock);
+		ts_page_forget_host(pager, page);
+		move.handle = page->handle;
+		if (move.handle)
+			ts_page_delist(pager, page);
+		page->handle = 0;
+		ts_mutex_unlock(&pager->lock);
+		if (!move.handle)
+			continue;
+		rc = ts_move_unmap(pager, &move);
+		ts_mutex_lock(&pager->lock);
+		if (rc == CUDA_SUCCESS) {
+			ts_chunks_put(&pager->chunks, move.handle);
+		} else {
+			page->handle = move.handle;
+			ts_page_enlist(pager, page);
+		}
+		ts_mutex_unlock(&pager->lock);
+	}
+	return rc;
+}
+
+static int place(struct ts_pager *pager, uint64_t bytes, uint64_t *ret_address)
+{
+	struct ts_segment *segment;
+	uint64_t address = 0;
+	bool slab = bytes < pager->page_bytes;
+	int rc;
+
+	ts_mutex_lock(&pager->lock);
+	for (struct ts_list *at = pager->slabs.next;
+	        slab && !address && at != &pager->slabs; at = at->next)
+		address = ts_slab_take(
+		        ts_container_of(at, struct ts_segment, slabs), bytes);
+	ts_mutex_unlock(&pager->lock);
+	if (!address) {
+		rc = ts_segment_create(
+		        pager->ops, bytes, pager->page_bytes, slab, &segment);
+		if (rc)
+			return rc;
+		ts_mutex_lock(&pager->lock);
+		ts_map_insert(&pager->segments, &segment->node, segment->base);
+		if (slab)
+			ts_list_append(&pager->slabs, &segment->slabs);
+		address = slab ? ts_slab_take(segment, bytes) : segment->base;
+		ts_mutex_unlock(&pager->lock);
+	}
+	*ret_address = address;
+	return 0;
+}
+
+static bool can_ever_fit(struct ts_pager *pager, uint64_t bytes,
+        struct ts_shortage *ret_shortage)
+{
+	uint64_t pages = (bytes + pager->page_bytes - 1) / pager->page_bytes;
+	uint64_t used;
+	bool fits;
+
+	ts_mutex_lock(&pager->lock);
+	for (int tries = 0;; tries++) {
+		ts_pager_describe(
+		        pager, pages * pager->page_bytes, ret_shortage);
+		fits = ret_shortage->least_limit_bytes <=
+		       ret_shortage->limit_bytes;
+		/* What others use may have become less since last asked. */
+		if (fits || tries ||
+		        ts_pager_measure(pager, &used, ret_shortage))
+			break;
+	}
+	ts_mutex_unlock(&pager->lock);
+	return fits;
+}
+
+int ts_pager_alloc(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
+        uint64_t *ret_address, struct ts_shortage *ret_shortage)
+{
+	struct ts_range range = {.bytes = bytes,
+	        .access = TS_ACCESS_READ,
+	        .device = pager->device};
+	uint64_t in = 0, out = 0;
+	int rc;
+
+	*ret_shortage = (struct ts_shortage){0};
+	if (!can_ever_fit(pager, bytes, ret_shortage) &&
+	        bytes > TS_PAGER_CUT_BYTES)
+		return -ENOMEM;
+	rc = place(pager, bytes, &range.address);
+	if (rc) {
+		ret_shortage->short_of = TS_SHORT_DRIVER;
+		ret_shortage->result = CUDA_ERROR_OUT_OF_MEMORY;
+		return rc;
+	}
+	ts_pager_live(pager, range.address, bytes);
+	/* While memory lasts it behaves as plain memory does. */
+	rc = ts_pager_begin(pager, &range, 1, flags | TS_BEGIN_NO_EVICT, &in,
+	        &out, ret_shortage);
+	if (!rc)
+		ts_pager_end(pager, &range, 1, 0, false);
+	/* A lost context refuses an allocation as anything else. */
+	if (rc && ret_shortage->short_of == TS_SHORT_DRIVER &&
+	        ret_shortage->result != CUDA_ERROR_OUT_OF_MEMORY) {
+		ts_pager_dead(pager, range.address, bytes);
+		ts_pager_free(pager, range.address, bytes, flags);
+		return rc;
+	}
+	*ret_address = range.address;
+	return 0;
+}
+
+/*
+ * Takes the first segment of @freed, which no op uses, away from the driver
+ * too. It leaves the list only where that succeeds. Gate held.
+ */
+static CUresult retire_first(struct ts_pager *pager, struct ts_list *freed)
+{
+	struct ts_segment *segment =
+	        ts_container_of(freed->next, struct ts_segment, slabs);
+	CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
+
+	ts_mutex_lock(&pager->lock);
+	if (!ts_chunks_reserve(&pager->chunks, pager->chunks.created))
+		rc = CUDA_SUCCESS;
+	ts_mutex_unlock(&pager->lock);
+	if (rc == CUDA_SUCCESS)
+		rc = ts_pager_strip(pager, segment);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	ts_mutex_lock(&pager->lock);
+	ts_list_remove(&segment->slabs);
+	ts_map_remove(&pager->segments, segment->base);
+	ts_mutex_unlock(&pager->lock);
+	ts_segment_destroy(pager->ops, segment, true);
+	return CUDA_SUCCESS;
+}
+
+/*
+ * Under the lock: what is to be retired for this free, and whatever waited for
+ * the end of a capture. A slab is off its list before anyone can take of it.
+ */
+static void collect_freed(struct ts_pager *pager, uint64_t address,
+        uint64_t bytes, struct ts_list *freed)
+{
+	struct ts_segment *segment = ts_segment_of(&pager->segments, address);
+
+	while (!ts_list_empty(&pager->deferred)) {
+		struct ts_list *first = pager->deferred.next;
+
+		ts_list_remove(first);
+		ts_list_append(freed, first);
+	}
+	if (segment->units && !ts_slab_put(segment, address, bytes))
+		return;
+	ts_list_remove(&segment->slabs);
+	ts_list_append(freed, &segment->slabs);
+}
+
+/* While something captures nothing can be waited for: later, then. */
+static void defer_free(struct ts_pager *pager, uint64_t address, uint64_t bytes)
+{
+	struct ts_segment *segment;
+
+	ts_mutex_lock(&pager->lock);
+	segment = ts_segment_of(&pager->segments, address);
+	if (segment->units)
+		ts_slab_put(segment, address, bytes);
+	else
+		ts_list_append(&pager->deferred, &segment->slabs);
+	ts_mutex_unlock(&pager->lock);
+}
+
+CUresult ts_pager_free(struct ts_pager *pager, uint64_t address, uint64_t bytes,
+        unsigned int flags)
+{
+	struct ts_list freed;
+	uint64_t number;
+	bool entered;
+	CUresult rc;
+
+	if (flags & TS_BEGIN_CAPTURING) {
+		defer_free(pager, address, bytes);
+		return CUDA_SUCCESS;
+	}
+	ts_list_init(&freed);
+	/* As cuMemFree does: afterwards nobody uses the memory any more. */
+	ts_mutex_lock(&pager->gate);
+	entered = ts_pager_enter_context(pager);
+	number = ts_pager_last_op(pager);
+	rc = pager->ops->ctx_synchronize();
+	if (rc == CUDA_SUCCESS) {
+		ts_pager_synchronized(pager, 0, number);
+		ts_mutex_lock(&pager->lock);
+		collect_freed(pager, address, bytes, &freed);
+		ts_mutex_unlock(&pager->lock);
+	}
+	while (!ts_list_empty(&freed) && rc == CUDA_SUCCESS)
+		rc = retire_first(pager, &freed);
+	ts_mutex_lock(&pager->lock);
+	/* What the driver would not take away is tried again later. */
+	while (!ts_list_empty(&freed)) {
+		struct ts_list *left = freed.next;
+
+		ts_list_remove(left);
+		ts_list_append(&pager->deferred, left);
+	}
+	/* To the driver, as the program expects of a free. */
+	ts_pager_release_idle(pager, pager->chunks.idle_count);
+	pager->no_room = false;
+	ts_mutex_unlock(&pager->lock);
+	ts_pager_leave_context(pager, entered);
+	ts_mutex_unlock(&pager->gate);
+	return rc;
+}
