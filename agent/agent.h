@@ -45,6 +45,9 @@ void ts_agent_scan_host(const void *source, size_t bytes);
 /* What @address points into is known outside: stays resident till freed. */
 CUresult ts_agent_pin(CUdeviceptr address);
 
+/* A library works in the block at @address: its content is no value. */
+void ts_agent_scratch(CUdeviceptr address);
+
 /*
  * An allocation of @bytes. True where the agent has placed it or refused it,
  * with the answer in @ret_result; false where the driver is to be asked, and

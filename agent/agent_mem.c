@@ -192,6 +192,20 @@ void ts_agent_report_block(uint64_t address, int64_t bytes, int device)
 		ts_pager_dead(pager, dead.address, dead.bytes);
 }
 
+void ts_agent_scratch(CUdeviceptr address)
+{
+	struct ts_block *block;
+	uint64_t serial = 0;
+
+	ts_mutex_lock(&ts_agent.blocks.lock);
+	block = ts_blocks_find_locked(&ts_agent.blocks, address);
+	if (block)
+		serial = block->serial;
+	ts_mutex_unlock(&ts_agent.blocks.lock);
+	if (serial && ts_profiler_is_on())
+		ts_recorder_scratch(serial);
+}
+
 /* Frees what was placed on @device, keeps its figures, ends its pager. */
 static void device_gone(int device)
 {

@@ -19,10 +19,11 @@ struct ts_block {
 	struct ts_map_node node; /* by address */
 	uint64_t address, bytes;
 	uint64_t serial; /* never used again */
-	uint64_t stamp;  /* last op that took it (op.c); 0: none did yet */
+	uint64_t stamp;  /* last op that took it (op.c) */
 	int device;
 	bool managed;       /* the pager placed its memory */
 	bool reported;      /* by the framework, not by the driver */
+	bool touched;       /* by an op, and not by a doubtful word only */
 	bool from_backward; /* the first op that took it was in a backward */
 };
 

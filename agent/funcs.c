@@ -6,6 +6,7 @@
 
 #include "agent/base/list.h"
 #include "agent/hash.h"
+#include "agent/layout.h"
 
 /* The driver's own limit is 4 KiB of parameters, 32 KiB with CUDA 12.1. */
 #define PARAMS_MAX 8192
@@ -26,6 +27,7 @@ void ts_funcs_finish(struct ts_funcs *funcs)
 		struct ts_func *func = funcs->all;
 
 		funcs->all = func->next;
+		ts_layout_destroy(func->layout);
 		free(func->name);
 		free(func);
 	}
@@ -98,6 +100,7 @@ static struct ts_func *make(const struct ts_gpu_ops *ops, CUfunction handle)
 		goto out;
 	}
 	func->has_layout = known;
+	func->layout = ts_layout_create(func->name, params, count);
 	func->param_count = count;
 	memcpy(func->params, params, count * sizeof(*params));
 	func->name_hash =
@@ -135,6 +138,7 @@ const struct ts_func *ts_funcs_get(struct ts_funcs *funcs, CUfunction handle)
 	other = find(funcs, handle);
 	if (other) {
 		ts_mutex_unlock(&funcs->lock);
+		ts_layout_destroy(func->layout);
 		free(func->name);
 		free(func);
 		return other;

@@ -31,6 +31,7 @@ struct ts_func {
 	uint32_t number;    /* in order of first launch */
 	uint64_t name_hash; /* of name and layout, the same in every run */
 	bool has_layout;
+	struct ts_layout *layout; /* of structs; NULL: not known */
 	size_t param_count;
 	struct ts_param params[];
 };

@@ -1,30 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/kernel.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef char *demangler(
-        const char *name, char *buffer, size_t *length, int *status);
-
-/* The C++ library of whoever has C++ kernels; NULL where there is none. */
-static char *demangle(const char *name)
-{
-	void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
-	demangler *function = NULL;
-	char *text = NULL;
-	int status = 0;
-
-	if (library) {
-		function = (demangler *)dlsym(library, "__cxa_demangle");
-		if (function)
-			text = function(name, NULL, NULL, &status);
-		dlclose(library);
-	}
-	return text ? text : strdup(name);
-}
+#include "agent/demangle.h"
 
 struct pattern {
 	const char *part;
@@ -234,7 +215,7 @@ static char *make_label(const struct ts_kernel *kernel, const char *text)
 struct ts_kernel *ts_kernel_create(const char *name)
 {
 	struct ts_kernel *kernel = calloc(1, sizeof(*kernel));
-	char *text = demangle(name);
+	char *text = ts_demangle(name);
 	const char *list;
 
 	if (!kernel || !text)

@@ -11,6 +11,7 @@ enum {
 	FIRST_BACKWARD = 8,
 	FIRST_UPDATE = 16,
 	FIRST_UPLOAD = 32,
+	BEFORE_PARAMETERS = 64,
 };
 
 bool ts_kinds_is_persistent(
@@ -53,6 +54,47 @@ static void mark_uses(const struct ts_recording *recording, uint8_t *marks)
 	}
 }
 
+static bool meets_activation(
+        const struct ts_recording *recording, const struct ts_rec_op *op)
+{
+	for (uint32_t k = 0; k < op->use_count; k++) {
+		const struct ts_rec_use *use =
+		        ts_recording_use(recording, op, k);
+
+		if (!use->fresh && recording->blocks[use->block].born >=
+		                           recording->first_op)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A batch that stays in place from step to step looks like a parameter that
+ * is frozen; but it is read before the first parameter is, or along with it,
+ * and with nothing that the step has made.
+ */
+static void mark_inputs(const struct ts_recording *recording, uint8_t *marks)
+{
+	for (size_t i = 0; i < recording->op_count; i++) {
+		const struct ts_rec_op *op = &recording->ops[i];
+		bool trained = false;
+
+		if (op->backward)
+			return;
+		for (uint32_t k = 0; k < op->use_count; k++) {
+			uint32_t block =
+			        ts_recording_use(recording, op, k)->block;
+
+			trained |= marks[block] & USED_UPDATE &&
+			           !recording->blocks[block].from_backward;
+			if (!meets_activation(recording, op))
+				marks[block] |= BEFORE_PARAMETERS;
+		}
+		if (trained && !op->updating)
+			return;
+	}
+}
+
 static enum ts_value_kind persistent_kind(
         const struct ts_rec_block *block, uint8_t marks)
 {
@@ -65,6 +107,8 @@ static enum ts_value_kind persistent_kind(
 		               ? TS_KIND_PARAMETER
 		               : TS_KIND_OPTIMIZER;
 	}
+	if (marks & BEFORE_PARAMETERS)
+		return TS_KIND_INPUT;
 	/* Frozen, or a constant: used as parameters are. */
 	return marks ? TS_KIND_PARAMETER : TS_KIND_OTHER;
 }
@@ -93,6 +137,7 @@ int ts_kinds_decide(
 	if (!marks)
 		return -ENOMEM;
 	mark_uses(recording, marks);
+	mark_inputs(recording, marks);
 	for (size_t i = 0; i < recording->block_count; i++) {
 		const struct ts_rec_block *block = &recording->blocks[i];
 		bool old = block->born < recording->first_op;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/hash.h"
+#include "agent/layout.h"
 #include "agent/timing.h"
 #include "agent/turn.h"
 
@@ -56,9 +57,34 @@ static bool grow(struct ts_op *op)
 	return true;
 }
 
+/* Where in the parameters the word stands that is looked at. */
+struct word_place {
+	uint16_t param;
+	uint32_t offset;
+	bool doubtful; /* no operand, as far as the layout is known */
+};
+
+static const struct word_place no_place = {.param = TS_NO_PARAM};
+
+/* What a use knows of the block; the block knows the op now. */
+static void tell_use(struct ts_op *op, struct ts_use *use,
+        struct ts_block *block, const struct word_place *place)
+{
+	use->param = place->param;
+	use->offset = place->offset;
+	use->doubtful = place->doubtful;
+	if (place->doubtful)
+		return;
+	use->fresh = !block->touched;
+	if (use->fresh)
+		block->from_backward = op->backward;
+	block->touched = true;
+	use->from_backward = block->from_backward;
+}
+
 /* A second touch of a block by the same op. */
-static void widen(struct ts_op *op, const struct ts_block *block,
-        const struct ts_range *range)
+static void widen(struct ts_op *op, struct ts_block *block,
+        const struct ts_range *range, const struct word_place *place)
 {
 	for (size_t i = 0; i < op->count; i++) {
 		struct ts_range *old = &op->ranges[i];
@@ -76,30 +102,22 @@ static void widen(struct ts_op *op, const struct ts_block *block,
 		        range->access == TS_ACCESS_WRITE)
 			old->access = TS_ACCESS_READWRITE;
 		op->uses[i].access = old->access;
+		if (op->uses[i].doubtful)
+			tell_use(op, &op->uses[i], block, place);
 		return;
 	}
 }
 
-/* Where in the parameters the word stands that is looked at. */
-struct word_place {
-	uint16_t param;
-	uint32_t offset;
-};
-
-static const struct word_place no_place = {.param = TS_NO_PARAM};
-
 static void note(struct ts_op *op, struct ts_block *block, uint64_t address,
         uint64_t bytes, enum ts_access access, const struct word_place *place)
 {
-	bool fresh = !block->stamp;
-
 	struct ts_range range = {.address = address,
 	        .bytes = bytes,
 	        .access = access,
 	        .device = block->managed ? block->device : -1};
 
 	if (block->stamp == op->stamp) {
-		widen(op, block, &range);
+		widen(op, block, &range, place);
 		return;
 	}
 	if (op->count == op->capacity && !grow(op)) {
@@ -107,19 +125,14 @@ static void note(struct ts_op *op, struct ts_block *block, uint64_t address,
 		return;
 	}
 	block->stamp = op->stamp;
-	if (fresh)
-		block->from_backward = op->backward;
 	op->ranges[op->count] = range;
 	op->uses[op->count] = (struct ts_use){.serial = block->serial,
 	        .address = block->address,
 	        .bytes = block->bytes,
 	        .access = access,
 	        .device = block->device,
-	        .reported = block->reported,
-	        .offset = place->offset,
-	        .param = place->param,
-	        .fresh = fresh,
-	        .from_backward = block->from_backward};
+	        .reported = block->reported};
+	tell_use(op, &op->uses[op->count], block, place);
 	op->count++;
 }
 
@@ -166,6 +179,7 @@ void ts_op_touch(struct ts_op *op, struct ts_blocks *blocks, uint64_t address,
 static void scan_param(struct ts_op *op, struct ts_blocks *blocks,
         uint16_t param, const char *data, size_t offset, size_t bytes)
 {
+	const struct ts_layout *layout = op->func ? op->func->layout : NULL;
 	size_t at = (8 - offset % 8) % 8;
 
 	for (; at + 8 <= bytes; at += 8) {
@@ -174,7 +188,10 @@ static void scan_param(struct ts_op *op, struct ts_blocks *blocks,
 		memcpy(&word, data + at, sizeof(word));
 		if (word >= blocks->lowest && word < blocks->highest)
 			note_word(op, blocks, word,
-			        &(struct word_place){param, (uint32_t)at});
+			        &(struct word_place){param, (uint32_t)at,
+			                !ts_layout_keeps(layout,
+			                        op->layout_used, param,
+			                        (uint32_t)at)});
 	}
 }
 
@@ -208,6 +225,9 @@ void ts_op_touch_params(struct ts_op *op, struct ts_blocks *blocks)
 {
 	const struct ts_func *func = op->func;
 
+	if (func && !op->extra)
+		op->layout_used =
+		        ts_layout_used(func->layout, op->params, op->grid);
 	ts_mutex_lock(&blocks->lock);
 	if (op->extra)
 		scan_extra(op, blocks);

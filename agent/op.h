@@ -36,6 +36,7 @@ struct ts_use {
 	bool reported;
 	bool fresh;         /* no op touched the block before */
 	bool from_backward; /* an op of a backward was the first to touch it */
+	bool doubtful; /* only words led here that are no operands (layout.h) */
 };
 
 struct ts_op {
@@ -51,7 +52,8 @@ struct ts_op {
 
 	/* Found by the agent. */
 	const struct ts_func *func;
-	uint64_t stamp;               /* differs from op to op */
+	uint32_t layout_used; /* of structs among the parameters; layout.h */
+	uint64_t stamp;       /* differs from op to op */
 	uint64_t in_bytes, out_bytes; /* moved to make it run */
 	uint64_t devices;             /* bit n: its pager holds ranges */
 	bool active;     /* the agent takes part; the wrapper's to set */

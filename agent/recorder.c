@@ -13,6 +13,7 @@
 #define NO_BOUNDARY UINT64_MAX
 /* PyTorch rounds blocks up to multiples of it. */
 #define BLOCK_ROUNDING 512
+#define REST_BYTES     (1u << 20)
 #define DEVICES        16
 #define FIRST_SLOTS    4096u
 #define SETTLE_CHUNK   1024u
@@ -29,9 +30,9 @@ static struct {
 	/* Open addressing from a block's serial to its index + 1; 0: empty. */
 	uint32_t *slots;
 	size_t slot_count;
-	uint64_t boundary; /* a step is complete before this op */
-	/* After a backward, and with it an update that may go on. */
-	bool after_backward, in_update;
+	uint64_t boundary;   /* a step is complete before this op */
+	bool in_update;      /* the op before was one of an update */
+	bool saw_gradient;   /* since the backward */
 	uint64_t update_end; /* one past its last op; 0: none */
 	uint64_t settled;    /* ops before this one have their times */
 	int32_t last_timer;  /* of the op before it */
@@ -218,6 +219,17 @@ void ts_recorder_died(uint64_t serial)
 	ts_mutex_unlock(&rec.lock);
 }
 
+void ts_recorder_scratch(uint64_t serial)
+{
+	struct ts_rec_block *block;
+
+	ts_mutex_lock(&rec.lock);
+	block = find_block(serial);
+	if (block)
+		block->scratch = true;
+	ts_mutex_unlock(&rec.lock);
+}
+
 uint64_t ts_recorder_peak_bytes(void)
 {
 	uint64_t bytes;
@@ -279,20 +291,24 @@ static uint32_t block_index(const struct ts_use *use)
 	return (uint32_t)(known - rec.kept.blocks);
 }
 
-static bool add_uses(const struct ts_op *op)
+static bool add_uses(const struct ts_op *op, uint32_t *ret_count)
 {
 	struct ts_recording *kept = &rec.kept;
+	uint32_t count = 0;
 
 	if (!reserve((void **)&kept->uses, &rec.use_capacity,
 	            kept->use_count + op->count, sizeof(*kept->uses)))
 		return false;
 	for (size_t i = 0; i < op->count; i++) {
 		const struct ts_use *use = &op->uses[i];
-		uint32_t block = block_index(use);
+		uint32_t block;
 
+		if (use->doubtful)
+			continue;
+		block = block_index(use);
 		if (block == UINT32_MAX)
 			return false;
-		kept->uses[kept->use_count + i] =
+		kept->uses[kept->use_count + count++] =
 		        (struct ts_rec_use){.block = block,
 		                .offset = use->offset,
 		                .param = use->param,
@@ -301,35 +317,71 @@ static bool add_uses(const struct ts_op *op)
 		                .whole = op->ranges[i].bytes + BLOCK_ROUNDING >
 		                         use->bytes};
 	}
+	*ret_count = count;
 	return true;
 }
 
+/* Older than the step, or made by its update. */
+static bool is_update_block(const struct ts_use *use)
+{
+	const struct ts_rec_block *block = find_block(use->serial);
+
+	return !use->fresh &&
+	       (!block || block->updated || block->born < rec.kept.first_op);
+}
+
+/* PyTorch leaves a rest of up to 1 MiB to a block larger than that. */
+static bool same_size(uint64_t a, uint64_t b)
+{
+	uint64_t apart = a > b ? a - b : b - a;
+
+	return !apart ||
+	       (apart <= REST_BYTES && a > REST_BYTES && b > REST_BYTES);
+}
+
+/* A block as large as @use's, of those that the op did not make; lists are in
+ * the same order, so that the search begins after the one found last. */
+static bool has_twin(
+        const struct ts_op *op, const struct ts_use *use, size_t *cursor)
+{
+	for (size_t i = 0; i < op->count; i++) {
+		size_t at = (*cursor + i) % op->count;
+		const struct ts_use *other = &op->uses[at];
+
+		if (other->fresh || other->doubtful ||
+		        !same_size(other->bytes, use->bytes))
+			continue;
+		*cursor = at + 1;
+		return true;
+	}
+	return false;
+}
+
 /*
- * Whether an update goes on with @op: it works on blocks of the update alone,
- * and what it makes anew is as large as what it makes it from.
+ * Whether an update may be at work in @op: it touches what is older than the
+ * step, or what the update made, and makes blocks of the same sizes only.
  */
 static bool goes_on(const struct ts_op *op)
 {
-	uint64_t updated = 0, fresh = 0;
+	size_t known = 0, cursor = 0;
 
 	for (size_t i = 0; i < op->count; i++) {
 		const struct ts_use *use = &op->uses[i];
-		const struct ts_rec_block *block = find_block(use->serial);
 
-		if (use->fresh)
-			fresh += use->bytes;
-		else if (block && block->updated)
-			updated += use->bytes;
-		else
+		if (use->doubtful)
+			continue;
+		if (is_update_block(use))
+			known++;
+		else if (!use->fresh || !has_twin(op, use, &cursor))
 			return false;
 	}
-	return updated && (!fresh || fresh == updated);
+	return known;
 }
 
 static bool touches_gradient(const struct ts_op *op)
 {
 	for (size_t i = 0; i < op->count; i++)
-		if (op->uses[i].from_backward)
+		if (op->uses[i].from_backward && !op->uses[i].doubtful)
 			return true;
 	return false;
 }
@@ -339,7 +391,7 @@ static void mark_updated(const struct ts_op *op)
 	for (size_t i = 0; i < op->count; i++) {
 		struct ts_rec_block *block = find_block(op->uses[i].serial);
 
-		if (block)
+		if (block && !op->uses[i].doubtful)
 			block->updated = true;
 	}
 }
@@ -347,22 +399,27 @@ static void mark_updated(const struct ts_op *op)
 /* Where the op stands between backward and update. True: it updates. */
 static bool follow_step(const struct ts_op *op)
 {
+	bool gradient;
+
 	if (op->backward) {
 		atomic_store_explicit(
 		        &rec.saw_backward, true, memory_order_relaxed);
 		if (rec.update_end)
 			rec.boundary = rec.update_end;
-		rec.after_backward = true;
-		rec.in_update = false;
+		rec.in_update = true;
+		rec.saw_gradient = false;
 		rec.update_end = 0;
 		return false;
 	}
-	if (!rec.after_backward)
+	if (!ts_recorder_saw_backward())
 		return false;
-	rec.in_update = touches_gradient(op) || (rec.in_update && goes_on(op));
+	gradient = touches_gradient(op);
+	rec.saw_gradient |= gradient;
+	rec.in_update = gradient || (rec.in_update && goes_on(op));
 	if (rec.in_update) {
 		mark_updated(op);
-		rec.update_end = next_op() + 1;
+		if (rec.saw_gradient)
+			rec.update_end = next_op() + 1;
 	}
 	return rec.in_update;
 }
@@ -385,12 +442,13 @@ static bool add_op(const struct ts_op *op, bool updating)
 {
 	struct ts_recording *kept = &rec.kept;
 	struct ts_rec_op *made;
+	uint32_t count;
 
 	if (kept->op_count == OPS_MAX)
 		give_up();
 	if (!reserve((void **)&kept->ops, &rec.op_capacity, kept->op_count + 1,
 	            sizeof(*kept->ops)) ||
-	        !add_uses(op))
+	        !add_uses(op, &count))
 		return false;
 	made = &kept->ops[kept->op_count];
 	*made = (struct ts_rec_op){.signature = ts_op_signature(op),
@@ -401,7 +459,7 @@ static bool add_op(const struct ts_op *op, bool updating)
 	        .first_use = kept->first_use + kept->use_count,
 	        .duration_ns = TS_UNKNOWN_NS,
 	        .gap_ns = TS_UNKNOWN_NS,
-	        .use_count = (uint32_t)op->count,
+	        .use_count = count,
 	        .shared_bytes = op->shared_bytes,
 	        .timer = op->timer,
 	        .kind = kind_of(op->kind),
@@ -411,7 +469,7 @@ static bool add_op(const struct ts_op *op, bool updating)
 	memcpy(made->grid, op->grid, sizeof(made->grid));
 	memcpy(made->block, op->block, sizeof(made->block));
 	kept->op_count++;
-	kept->use_count += op->count;
+	kept->use_count += count;
 	return true;
 }
 

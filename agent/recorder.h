@@ -2,12 +2,12 @@
 /*
  * Records ops and blocks until a training step is complete, and cuts steps.
  *
- * A step ends with its optimizer's phase: the ops outside a backward, after
- * one, that touch a gradient (a block that an op of a backward was the first to
- * touch), and what goes on working on the same blocks. That holds for
- * accumulated gradients, evaluation passes and steps of changing shape alike.
- * A program without backwards has its steps told by the caller, from the
- * period of its ops.
+ * A step ends with its optimizer's phase: the ops after a backward
+ * that touch gradients (blocks that an op of a backward was the first to touch)
+ * and, among them, ops that work on nothing but what is older than the step.
+ * That holds for accumulated gradients, evaluation passes and steps of changing
+ * shape alike. A program without backwards has its steps told by the caller,
+ * from the period of its ops.
  *
  * Any thread; one leaf lock of its own, not held across driver calls.
  */
@@ -23,6 +23,9 @@ void ts_recorder_init(void);
 void ts_recorder_born(
         uint64_t serial, uint64_t bytes, int device, bool reported);
 void ts_recorder_died(uint64_t serial);
+
+/* What the block holds is a library's own. */
+void ts_recorder_scratch(uint64_t serial);
 
 /* True where ops shall have timers. */
 bool ts_recorder_is_timing(void);

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/layout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/demangle.h"
+#include "agent/funcs.h"
+
+/*
+ * An offset calculator has 25 dimensions: their number, divisors of 12 bytes
+ * and a stride for each operand. Pointers to the operands follow.
+ */
+#define CALCULATOR_BYTES(operands) (304u + 100u * (operands))
+#define OPERANDS_MAX               8u
+
+/* ReduceOp<..., unsigned int, ...>: source, outputs, buffers, semaphores. */
+#define REDUCE_SOURCE 984u
+#define REDUCE_SECOND 1000u /* a second output, where there are two */
+#define REDUCE_END    1032u
+
+/* Lists of tensors in kernels with up to 4 KB of parameters, and 32 KB. */
+#define SMALL_BLOCKS 320u
+#define LARGE_BLOCKS 2240u
+#define LISTS_MAX    5u
+static const uint32_t list_tensors[LISTS_MAX] = {110, 64, 48, 36, 30};
+static const uint32_t scalar_tensors[LISTS_MAX] = {96, 64, 48, 36, 30};
+#define LARGE_FACTOR 7u
+
+enum rule {
+	RULE_WORDS,  /* those of the bit map */
+	RULE_REDUCE, /* and one where a second output is there */
+	RULE_LISTS,  /* as many tensors as block_to_tensor names */
+	RULE_CONCAT, /* as many inputs as the grid is high */
+};
+
+struct words {
+	uint64_t *bits; /* NULL: all words */
+	uint32_t count;
+};
+
+struct ts_layout {
+	enum rule rule;
+	/* LISTS */
+	uint32_t lists, tensors; /* how many, and room in each */
+	uint32_t steps;          /* offset of a list of step counts, or 0 */
+	uint32_t block_to_tensor, index_bytes, blocks;
+	uint32_t param_bytes;
+	size_t param_count;
+	struct words params[];
+};
+
+static uint32_t round8(uint32_t bytes)
+{
+	return (bytes + 7) / 8 * 8;
+}
+
+static bool limit_words(struct ts_layout *layout, size_t param, uint32_t bytes)
+{
+	struct words *words = &layout->params[param];
+
+	words->count = bytes / 8;
+	words->bits = calloc(words->count / 64 + 1, sizeof(uint64_t));
+	return words->bits;
+}
+
+static void keep_words(
+        struct ts_layout *layout, size_t param, uint32_t from, uint32_t to)
+{
+	struct words *words = &layout->params[param];
+
+	for (uint32_t i = from / 8; i < to / 8 && i < words->count; i++)
+		words->bits[i / 64] |= 1ull << i % 64;
+}
+
+/* The struct of an iterator that calculates offsets: calculator, pointers. */
+static bool limit_iterator(
+        struct ts_layout *layout, uint32_t bytes, bool to_the_end)
+{
+	uint32_t first = 0, end = 0;
+
+	for (uint32_t n = 1; n <= OPERANDS_MAX; n++) {
+		uint32_t at = round8(CALCULATOR_BYTES(n));
+
+		if (at + 8 * n > bytes)
+			break;
+		first = at;
+		end = at + 8 * n;
+	}
+	if (!first)
+		return false;
+	/* Indexing adds an array of pointers whose length varies. */
+	if (to_the_end) {
+		first = round8(CALCULATOR_BYTES(3));
+		end = bytes;
+	}
+	if (!limit_words(layout, 1, bytes))
+		return false;
+	keep_words(layout, 1, first, end);
+	return true;
+}
+
+static bool limit_reduce(struct ts_layout *layout, uint32_t bytes)
+{
+	if ((bytes != 1040 && bytes != 1048) || !limit_words(layout, 0, bytes))
+		return false;
+	layout->rule = RULE_REDUCE;
+	layout->param_bytes = bytes;
+	keep_words(layout, 0, REDUCE_SOURCE, REDUCE_END);
+	return true;
+}
+
+/* Offsets of operands in an attention kernel's one struct; 0 ends them. */
+struct struct_words {
+	const char *part;
+	uint32_t bytes;
+	uint16_t offsets[20];
+};
+
+#define LAST UINT16_MAX
+
+static const struct struct_words known_structs[] = {
+        {"flash_fwd_kernel", 472,
+                {0, 8, 16, 112, 152, 160, 224, 232, 400, 408, 432, LAST}},
+        {"flash_fwd_splitkv_kernel", 472,
+                {0, 8, 16, 112, 120, 160, 168, 224, 232, LAST}},
+        {"flash_fwd_splitkv_combine", 472, {112, 120, 160, 168, LAST}},
+        {"flash_bwd_dot_do_o", 648, {112, 472, 504, 624, LAST}},
+        {"flash_bwd_dq_dk_dv", 648,
+                {0, 8, 16, 160, 224, 232, 400, 408, 432, 472, 488, 496, 504,
+                        624, LAST}},
+        {"flash_bwd_convert_dq", 648, {480, 504, LAST}},
+        {"fmha_cutlassF_", 280,
+                {0, 8, 16, 24, 32, 40, 48, 64, 72, 80, 232, 240, 264, 272,
+                        LAST}},
+        {"fmha_cutlassF_", 272,
+                {0, 8, 16, 24, 32, 40, 48, 64, 72, 80, 224, 232, 256, 264,
+                        LAST}},
+        {"fmha_cutlassB_", 480,
+                {0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112,
+                        232, 240, LAST}},
+        {"fmha_cutlassB_", 464,
+                {0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112,
+                        224, 232, LAST}},
+};
+
+static bool limit_struct(
+        struct ts_layout *layout, const char *text, uint32_t bytes)
+{
+	size_t count = sizeof(known_structs) / sizeof(known_structs[0]);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct struct_words *known = &known_structs[i];
+
+		if (known->bytes != bytes || !strstr(text, known->part))
+			continue;
+		if (!limit_words(layout, 0, bytes))
+			return false;
+		for (const uint16_t *at = known->offsets; *at != LAST; at++)
+			keep_words(layout, 0, *at, *at + 8u);
+		return true;
+	}
+	return false;
+}
+
+/* The size of a list struct with scalars of @scalar_bytes; 0: no scalars. */
+static bool fits_lists(struct ts_layout *layout, uint32_t extra_bytes,
+        bool has_start, uint32_t bytes)
+{
+	uint32_t at = 8 * layout->tensors * (layout->lists + 1) +
+	              layout->tensors * extra_bytes;
+
+	layout->block_to_tensor = at;
+	at += layout->blocks * (layout->index_bytes + 4);
+	return round8(at + (has_start ? 4 : 0)) == bytes;
+}
+
+static bool limit_lists(
+        struct ts_layout *layout, const char *text, uint32_t bytes)
+{
+	bool scalars = strstr(text, "ScalarListMetadata<");
+	bool fused = strstr(text, "FusedOptimizerTensorListMetadata<");
+	const char *at = strstr(text, "Metadata<");
+	bool large = bytes > 4096;
+	unsigned int lists;
+
+	at = at ? strchr(at, '<') : NULL;
+	if (at && scalars)
+		at = strchr(at, ',');
+	if (!at || sscanf(at + 1, " %u", &lists) != 1 || !lists ||
+	        lists > LISTS_MAX)
+		return false;
+	layout->rule = RULE_LISTS;
+	layout->lists = lists;
+	layout->tensors = (scalars ? scalar_tensors : list_tensors)[lists - 1] *
+	                  (large ? LARGE_FACTOR : 1);
+	layout->blocks = large ? LARGE_BLOCKS : SMALL_BLOCKS;
+	layout->index_bytes = large ? 2 : 1;
+	if (fused)
+		layout->steps = 8 * layout->tensors * (lists + 1);
+	if (fused)
+		return fits_lists(layout, 8, true, bytes);
+	if (!scalars)
+		return fits_lists(layout, 0, true, bytes);
+	return fits_lists(layout, 4, false, bytes) ||
+	       fits_lists(layout, 8, false, bytes);
+}
+
+/* Tensors by value: a pointer first, then sizes and strides. */
+static void limit_tensors(struct ts_layout *layout, const char *text,
+        const struct ts_param *params, size_t count)
+{
+	bool tensors = strstr(text, "TensorInfo<") ||
+	               strstr(text, "PackedTensorAccessor<");
+
+	for (size_t i = 0; tensors && i < count; i++)
+		/* A dropout's random state is smaller and may be pointers. */
+		if (params[i].bytes == 216 || params[i].bytes == 416)
+			if (limit_words(layout, i, params[i].bytes))
+				keep_words(layout, i, 0, 8);
+}
+
+/* False: nothing is known. */
+static bool fill(struct ts_layout *layout, const char *text,
+        const struct ts_param *params, size_t count)
+{
+	if (strstr(text, "multi_tensor_apply_kernel"))
+		return limit_lists(layout, text, params[0].bytes);
+	if (strstr(text, "::CatArrayBatchedCopy") && count > 1) {
+		layout->rule = RULE_CONCAT;
+		return true;
+	}
+	if (strstr(text, "reduce_kernel<"))
+		return limit_reduce(layout, params[0].bytes);
+	if (strstr(text, "elementwise_kernel<") && count == 2)
+		return limit_iterator(layout, params[1].bytes,
+		        strstr(text, "index") || strstr(text, "scatter"));
+	if (count == 1)
+		return limit_struct(layout, text, params[0].bytes);
+	limit_tensors(layout, text, params, count);
+	return true;
+}
+
+struct ts_layout *ts_layout_create(
+        const char *name, const struct ts_param *params, size_t count)
+{
+	struct ts_layout *layout;
+	char *text;
+
+	if (!count)
+		return NULL;
+	layout = calloc(1, sizeof(*layout) + count * sizeof(*layout->params));
+	text = ts_demangle(name);
+	if (!layout || !text) {
+		free(layout);
+		free(text);
+		return NULL;
+	}
+	layout->param_count = count;
+	if (!fill(layout, text, params, count)) {
+		ts_layout_destroy(layout);
+		layout = NULL;
+	}
+	free(text);
+	return layout;
+}
+
+void ts_layout_destroy(struct ts_layout *layout)
+{
+	if (!layout)
+		return;
+	for (size_t i = 0; i < layout->param_count; i++)
+		free(layout->params[i].bits);
+	free(layout);
+}
+
+static uint32_t tensors_used(const struct ts_layout *layout,
+        const unsigned char *data, uint32_t blocks)
+{
+	uint32_t most = 0;
+
+	if (blocks > layout->blocks)
+		blocks = layout->blocks;
+	data += layout->block_to_tensor;
+	for (uint32_t i = 0; i < blocks; i++) {
+		uint32_t tensor = data[i];
+
+		if (layout->index_bytes == 2)
+			tensor = data[2 * i] | (uint32_t)data[2 * i + 1] << 8;
+		if (tensor > most)
+			most = tensor;
+	}
+	return most + 1;
+}
+
+uint32_t ts_layout_used(const struct ts_layout *layout, void *const *params,
+        const uint32_t *grid)
+{
+	uint32_t outputs;
+
+	if (!layout || !params)
+		return 0;
+	switch (layout->rule) {
+	case RULE_LISTS:
+		return tensors_used(layout, params[0], grid[0]);
+	case RULE_CONCAT:
+		return grid[1];
+	case RULE_REDUCE:
+		memcpy(&outputs,
+		        (const char *)params[0] + layout->param_bytes - 4,
+		        sizeof(outputs));
+		return outputs;
+	case RULE_WORDS:
+		break;
+	}
+	return 0;
+}
+
+bool ts_layout_keeps(const struct ts_layout *layout, uint32_t used,
+        uint16_t param, uint32_t offset)
+{
+	const struct words *words;
+	uint32_t word = offset / 8;
+
+	if (!layout || param >= layout->param_count)
+		return true;
+	if (layout->rule == RULE_CONCAT && param)
+		return param == 1 && word < used;
+	if (layout->rule == RULE_LISTS && !param) {
+		if (layout->steps && offset >= layout->steps)
+			return word - layout->steps / 8 < used;
+		return word < layout->lists * layout->tensors &&
+		       word % layout->tensors < used;
+	}
+	if (layout->rule == RULE_REDUCE && !param && offset == REDUCE_SECOND &&
+	        used != 2)
+		return false;
+	words = &layout->params[param];
+	if (!words->bits)
+		return true;
+	return word < words->count && words->bits[word / 64] >> word % 64 & 1;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which words of a kernel's parameters may be operands, for structs that are
+ * known: the rest of them holds what an earlier call left on the stack, some
+ * of it addresses. Layouts follow PyTorch's public headers and are used only
+ * where the sizes fit. Constant once made; any thread.
+ */
+#ifndef TS_LAYOUT_H
+#define TS_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ts_param;
+struct ts_layout;
+
+/* NULL where nothing is known of @name: every word may be an operand. */
+struct ts_layout *ts_layout_create(
+        const char *name, const struct ts_param *params, size_t count);
+void ts_layout_destroy(struct ts_layout *layout);
+
+/*
+ * What of the parameters this launch makes use of: how many tensors of a list
+ * and the like. @params as a launch passes them.
+ */
+uint32_t ts_layout_used(const struct ts_layout *layout, void *const *params,
+        const uint32_t *grid);
+
+/* True where the word at @offset of parameter @param may be an operand. */
+bool ts_layout_keeps(const struct ts_layout *layout, uint32_t used,
+        uint16_t param, uint32_t offset);
+
+#endif
