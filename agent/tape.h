@@ -10,8 +10,8 @@
 #include "agent/step.h"
 
 /* So many ops are kept at least; more while a step needs them. */
-#define TS_TAPE_KEEP 65536
-#define TS_TAPE_MAX  (4 * TS_TAPE_KEEP)
+#define TS_TAPE_KEEP 16384
+#define TS_TAPE_MAX  262144
 
 struct ts_tape_op {
 	uint64_t signature;
