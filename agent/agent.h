@@ -39,6 +39,12 @@ void ts_agent_op_end(struct ts_op *op, CUresult result);
 void ts_agent_touch(struct ts_op *op, CUdeviceptr address, size_t bytes,
         enum ts_access access);
 
+/*
+ * What @op touches goes into a graph and stays resident for good. It is not
+ * issued, and finished here.
+ */
+CUresult ts_agent_pin_op(struct ts_op *op);
+
 /* Host memory goes to the device: addresses in it pin what they point to. */
 void ts_agent_scan_host(const void *source, size_t bytes);
 

@@ -87,6 +87,27 @@ static bool goes_into_graph(const struct ts_op *op)
 	return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
+CUresult ts_agent_pin_op(struct ts_op *op)
+{
+	CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (op->kind == TS_OP_LAUNCH) {
+		op->func = ts_funcs_get(&ts_agent.funcs, op->function);
+		ts_op_touch_params(op, &ts_agent.blocks);
+	}
+	if (!op->incomplete)
+		rc = begin_devices(op);
+	for (size_t i = 0; rc == CUDA_SUCCESS && i < op->count; i++) {
+		struct ts_pager *pager = ts_agent_pager(op->ranges[i].device);
+
+		if (pager)
+			ts_pager_pin(pager, &op->ranges[i], TS_PIN_CAPTURED);
+	}
+	end_devices(op, false);
+	ts_op_finish(op);
+	return rc;
+}
+
 CUresult ts_agent_op_begin(struct ts_op *op)
 {
 	CUresult rc;

@@ -99,13 +99,8 @@ CUresult ts_copy_2d_begin(struct ts_op *op, const char *name,
 	return ts_agent_op_begin(op);
 }
 
-CUresult ts_copy_3d_begin(struct ts_op *op, const char *name,
-        const CUDA_MEMCPY3D *copy, ts_stream_key stream)
+void ts_copy_3d_touch(struct ts_op *op, const CUDA_MEMCPY3D *copy)
 {
-	if (!copy || !ts_op_enter(op, TS_OP_COPY, name, stream)) {
-		op->active = false;
-		return CUDA_SUCCESS;
-	}
 	op->bytes = copy->WidthInBytes * copy->Height * copy->Depth;
 	touch_box(op,
 	        &(struct box){copy->srcMemoryType, copy->srcDevice,
@@ -117,6 +112,16 @@ CUresult ts_copy_3d_begin(struct ts_op *op, const char *name,
 	                copy->dstXInBytes, copy->dstY, copy->dstZ,
 	                copy->dstPitch, copy->dstHeight},
 	        copy->WidthInBytes, copy->Height, copy->Depth, TS_ACCESS_WRITE);
+}
+
+CUresult ts_copy_3d_begin(struct ts_op *op, const char *name,
+        const CUDA_MEMCPY3D *copy, ts_stream_key stream)
+{
+	if (!copy || !ts_op_enter(op, TS_OP_COPY, name, stream)) {
+		op->active = false;
+		return CUDA_SUCCESS;
+	}
+	ts_copy_3d_touch(op, copy);
 	return ts_agent_op_begin(op);
 }
 
@@ -148,17 +153,23 @@ CUresult ts_set_begin(struct ts_op *op, const char *name, CUdeviceptr dst,
 	        element_bytes, stream);
 }
 
-CUresult ts_set_2d_begin(struct ts_op *op, const char *name, CUdeviceptr dst,
-        size_t pitch, size_t width, size_t height, size_t element_bytes,
-        ts_stream_key stream)
+void ts_set_2d_touch(struct ts_op *op, CUdeviceptr dst, size_t pitch,
+        size_t width, size_t height, size_t element_bytes)
 {
-	if (!ts_op_enter(op, TS_OP_SET, name, stream))
-		return CUDA_SUCCESS;
 	op->bytes = width * element_bytes * height;
 	touch_box(op,
 	        &(struct box){.type = CU_MEMORYTYPE_DEVICE,
 	                .address = dst,
 	                .pitch = pitch},
 	        width * element_bytes, height, 1, TS_ACCESS_WRITE);
+}
+
+CUresult ts_set_2d_begin(struct ts_op *op, const char *name, CUdeviceptr dst,
+        size_t pitch, size_t width, size_t height, size_t element_bytes,
+        ts_stream_key stream)
+{
+	if (!ts_op_enter(op, TS_OP_SET, name, stream))
+		return CUDA_SUCCESS;
+	ts_set_2d_touch(op, dst, pitch, width, height, element_bytes);
 	return ts_agent_op_begin(op);
 }

@@ -33,6 +33,11 @@ CUresult ts_copy_3d_begin(struct ts_op *op, const char *name,
 CUresult ts_copy_3d_peer_begin(struct ts_op *op, const char *name,
         const CUDA_MEMCPY3D_PEER *copy, ts_stream_key stream);
 
+/* What a copy or set touches, without issuing it; see ts_op_init(). */
+void ts_copy_3d_touch(struct ts_op *op, const CUDA_MEMCPY3D *copy);
+void ts_set_2d_touch(struct ts_op *op, CUdeviceptr dst, size_t pitch,
+        size_t width, size_t height, size_t element_bytes);
+
 /* @count elements of @element_bytes. */
 CUresult ts_set_begin(struct ts_op *op, const char *name, CUdeviceptr dst,
         size_t count, size_t element_bytes, ts_stream_key stream);

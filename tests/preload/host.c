@@ -239,6 +239,32 @@ static int graph(void)
 	return 0;
 }
 
+/* The same for a node that was put into a graph by hand. */
+static int node(void)
+{
+	void *library = driver();
+	CUdeviceptr buffers[BUFFERS] = {0};
+	CUDA_MEMSET_NODE_PARAMS set = {.elementSize = 1, .height = 1};
+	CUgraphNode added;
+	CUcontext context;
+	CUgraph graph_made;
+
+	if (!make_context(library) || CALL(cuCtxGetCurrent, &context) ||
+	        CALL(cuGraphCreate, &graph_made, 0))
+		return fail("no graph");
+	for (int i = 0; i < BUFFERS; i++)
+		if (CALL(cuMemAlloc_v2, &buffers[i], 4 * MIB))
+			return fail("no memory");
+	set.dst = buffers[0];
+	set.width = 4 * MIB;
+	/* Whether the device takes it or not, its block is there by then. */
+	CALL(cuGraphAddMemsetNode, &added, graph_made, NULL, 0, &set, context);
+	for (int i = 1; i < BUFFERS; i++)
+		count(CALL(cuMemsetD8_v2, buffers[i], 1, 4 * MIB));
+	printf("%d %d %d\n", outcomes[0], outcomes[1], outcomes[2]);
+	return 0;
+}
+
 /* A device address where a host address is wanted is the driver's matter. */
 static int misuse(void)
 {
@@ -311,6 +337,7 @@ int main(int argc, char **argv)
 	        {"pressure", pressure},
 	        {"escape", escape},
 	        {"graph", graph},
+	        {"node", node},
 	        {"misuse", misuse},
 	        {"share", share},
 	        {"fork", child_after_work},

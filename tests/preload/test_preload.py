@@ -227,6 +227,12 @@ class Preload(unittest.TestCase):
         self.assertEqual(status["totals"]["sets"], 5)
         self.assertEqual(status["devices"][0]["pinned_bytes"], 4 << 20)
 
+    def test_node_of_a_graph_keeps_its_memory(self):
+        outcomes, _, status = self.pressure("node")
+        self.assertEqual(outcomes, [5, 0, 0])
+        self.assertEqual(status["devices"][0]["pinned_bytes"], 4 << 20)
+        self.assertEqual(status["totals"]["sets"], 5)
+
     def test_more_than_the_limit_is_moved_in_and_out(self):
         outcomes, report, status = self.pressure()
         self.assertEqual(outcomes, [6 + 48 + 6, 0, 0])
