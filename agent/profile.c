@@ -132,6 +132,7 @@ static void tell_run(json_t *root, const struct ts_recording *step,
 	set_u64(run, "graph_launches", counts[TS_REC_GRAPH]);
 	set_u64(run, "backward_ops", backward);
 	set_u64(run, "update_ops", updating);
+	set_u64(run, "own_copies", context->link.copies);
 	json_object_set_new(
 	        run, "link_measured", json_boolean(context->link_measured));
 	/* Nothing of it was proved yet: roles and replays are guesses. */

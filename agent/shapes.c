@@ -20,6 +20,7 @@ void ts_shapes_finish(struct ts_shapes *shapes)
 	shapes->count = 0;
 }
 
+/* What comes before it may be an evaluation pass, but no backward. */
 static bool ends_as(
         const struct ts_recording *step, const struct ts_shape *shape)
 {
@@ -31,13 +32,13 @@ static bool ends_as(
 		if (step->ops[skip + i - 1].signature !=
 		        shape->signatures[i - 1])
 			return false;
+	for (size_t i = 0; i < skip; i++)
+		if (step->ops[i].backward)
+			return false;
 	return true;
 }
 
-/*
- * The longest that fits; only one that came twice is worth a cut, since a
- * shape that a program shows once may be the end of any other.
- */
+/* The shortest that fits: the others are the same after other work. */
 static struct ts_shape *find(
         struct ts_shapes *shapes, const struct ts_recording *step)
 {
@@ -47,9 +48,7 @@ static struct ts_shape *find(
 		struct ts_shape *shape = &shapes->shapes[i];
 
 		if (ends_as(step, shape) &&
-		        (shape->op_count == step->op_count ||
-		                shape->seen > 1) &&
-		        (!found || shape->op_count > found->op_count))
+		        (!found || shape->op_count < found->op_count))
 			found = shape;
 	}
 	return found;
@@ -129,7 +128,8 @@ struct ts_shape *ts_shapes_note(
 
 		shapes->other_ops += more;
 		ts_recording_cut(step, more);
-		step->duration_ns = ts_recording_duration(step);
+		/* Its period is not that of steps in a row. */
+		step->duration_ns = TS_UNKNOWN_NS;
 	}
 	shape->seen++;
 	shape->last = shapes->steps;

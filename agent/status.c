@@ -10,6 +10,7 @@
 #include "agent/base/units.h"
 #include "agent/jsonfile.h"
 #include "agent/profiler.h"
+#include "agent/recorder.h"
 #include "agent/tape_json.h"
 
 struct tape_figures {
@@ -165,6 +166,10 @@ static json_t *status_json(const struct tape_figures *tape)
 	json_object_set_new(json, "steps",
 	        tape->steps ? json_integer((json_int_t)tape->steps)
 	                    : json_null());
+	json_object_set_new(json, "peak_block_bytes",
+	        ts_profiler_is_on()
+	                ? json_integer((json_int_t)ts_recorder_peak_bytes())
+	                : json_null());
 	json_object_set_new(json, "devices", devices);
 	return json;
 }

@@ -29,6 +29,7 @@ from harness import (
     run,
     run_once,
 )
+import observed
 from runner import Case, Failure, expect, expect_equal
 
 GIB = 1 << 30
@@ -370,4 +371,4 @@ def all_cases():
         cases.append(
             Case(f"torch/bad-limit/{value}", lambda v=value: bad_limit(v))
         )
-    return cases
+    return cases + observed.all_cases()

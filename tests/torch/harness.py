@@ -32,6 +32,7 @@ class Spec:
     venv: str = "venv"
     settings: tuple = ()  # pairs of further environment variables
     timeout: float = 300
+    observe: bool = False  # TAPESWAP_MODE=observe with a profile
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Outcome:
     report: dict  # SIMGPU_REPORT
     plan: dict  # TAPESWAP_PLAN
     status: dict  # TAPESWAP_STATUS
+    profile: dict  # TAPESWAP_PROFILE
 
     def steps(self):
         """The JSON lines that a workload printed, one a step."""
@@ -76,6 +78,13 @@ def _environment(spec, folder):
             TAPESWAP_HOST_LIMIT="256GiB",
             TAPESWAP_MODE="cap",
             TAPESWAP_PLAN=f"{folder}/plan.json",
+            TAPESWAP_STATUS=f"{folder}/status.json",
+        )
+    if spec.observe:
+        clean.update(
+            LD_PRELOAD=str(LIBRARY),
+            TAPESWAP_MODE="observe",
+            TAPESWAP_PROFILE=f"{folder}/profile.json",
             TAPESWAP_STATUS=f"{folder}/status.json",
         )
     clean.update(spec.settings)
@@ -146,6 +155,7 @@ def launch(spec):
             report=_load(f"{folder}/report.json"),
             plan=_load(f"{folder}/plan.json"),
             status=_load(f"{folder}/status.json"),
+            profile=_load(f"{folder}/profile.json"),
         )
 
 

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What observe mode must find out about PyTorch programs, and not change.
+
+Every program is run plainly and observed. The profile is held against what
+the program itself, PyTorch's allocator and the device know.
+"""
+
+from harness import TRAIN_GPT, WORKLOADS, Spec, launch, run_once
+from runner import Case, expect, expect_equal
+
+OBSERVED = WORKLOADS / "observed.py"
+KIND_TOLERANCE = 0.01
+TIME_TOLERANCE = 0.001
+
+
+def pair(*arguments, script=OBSERVED, **more):
+    """The same program plainly and observed."""
+    return (
+        run_once(Spec(script, arguments, **more)),
+        run_once(Spec(script, arguments, observe=True, **more)),
+    )
+
+
+def facts_of(outcome):
+    return outcome.steps()[-1]["facts"]
+
+
+def check_harmless(plain, seen):
+    """Results are the same; once the profile is made so are step times."""
+    before = [line for line in plain.steps() if "step" in line]
+    after = [line for line in seen.steps() if "step" in line]
+    expect_equal(
+        [line["loss"] for line in after],
+        [line["loss"] for line in before],
+        "losses",
+    )
+    expect_equal(facts_of(seen), facts_of(plain), "facts")
+    last, was = after[-1]["ms"], before[-1]["ms"]
+    expect(
+        abs(last / was - 1) <= TIME_TOLERANCE,
+        f"last step {last:.4f} ms observed, {was:.4f} ms plainly",
+    )
+
+
+def check_counts(outcome):
+    """The device has done what the agent saw and what the agent did."""
+    report, status = outcome.report, outcome.status
+    totals, own = status["totals"], outcome.profile["run"]["own_copies"]
+    expect_equal(totals["launches"], report["launches"], "launches")
+    expect_equal(totals["copies"] + own, report["copies"], "copies")
+    expect_equal(totals["sets"], report["memsets"], "memory sets")
+
+
+def near(found, wanted, what):
+    expect(
+        abs(found - wanted) <= KIND_TOLERANCE * wanted,
+        f"{what}: {found} bytes found, {wanted} wanted",
+    )
+
+
+def kept_bytes(profile, kind):
+    """Of values of the kind that live through the step."""
+    return sum(
+        value["size_bytes"]
+        for value in profile["values"]
+        if value["kind"] == kind and value.get("persistent")
+    )
+
+
+def made_bytes(profile, kind):
+    """Of blocks of the kind that are made in the step."""
+    blocks = {
+        value["block"]: value["size_bytes"]
+        for value in profile["values"]
+        if value["kind"] == kind and "born" in value
+    }
+    return sum(blocks.values())
+
+
+def check_profile(outcome, turns, keep_gradients=False):
+    facts, profile = facts_of(outcome), outcome.profile
+    found = profile["run"]
+    expect_equal(outcome.status["steps"], facts["steps"], "steps")
+    expect_equal(
+        outcome.status["peak_block_bytes"],
+        facts["peak_bytes"],
+        "peak of blocks against torch.cuda.max_memory_allocated",
+    )
+    expect_equal(len(profile["turns"]), turns, "turns")
+    expect_equal(
+        len(profile["regions"]), turns * facts["layers"], "regions"
+    )
+    expect(
+        all("backward_first_op" in r for r in profile["regions"]),
+        "a region without its backward",
+    )
+    expect(found["timed_steps"] >= 2, f"timed steps: {found['timed_steps']}")
+    busy = sum(op["duration_ns"] for op in profile["ops"])
+    expect(
+        0 < busy <= found["step_ns"],
+        f"ops take {busy} ns of a step of {found['step_ns']} ns",
+    )
+    near(
+        kept_bytes(profile, "parameter"),
+        facts["parameter_bytes"],
+        "parameters",
+    )
+    if facts["state_bytes"]:
+        near(
+            kept_bytes(profile, "optimizer"),
+            facts["state_bytes"],
+            "optimizer state",
+        )
+    gradients = kept_bytes if keep_gradients else made_bytes
+    near(
+        gradients(profile, "gradient"), facts["gradient_bytes"], "gradients"
+    )
+    kinds = profile["memory"]["kinds_at_peak"]
+    expect_equal(
+        sum(kinds.values()),
+        profile["memory"]["peak_bytes"],
+        "kinds at the peak",
+    )
+
+
+def observed(*arguments, turns=1, keep_gradients=False, **more):
+    plain, seen = pair(*arguments, **more)
+    check_harmless(plain, seen)
+    check_counts(seen)
+    check_profile(seen, turns, keep_gradients)
+
+
+def alternating():
+    """Two shapes take turns: both are steps, the larger is written."""
+    plain, seen = pair("gpt2-small", "--alternate", "--steps", 10)
+    check_harmless(plain, seen)
+    check_counts(seen)
+    check_profile(seen, 1)
+    expect_equal(
+        seen.profile["memory"]["peak_bytes"],
+        facts_of(seen)["peak_bytes"],
+        "peak of the shape in the file",
+    )
+
+
+def trainer():
+    """The example, as it is: accumulation of 4, evaluation each 3 steps."""
+    arguments = ("--steps", 9, "--accumulate", 4, "--eval-every", 3)
+    plain, seen = pair(*arguments, script=TRAIN_GPT)
+    expect_equal(
+        [l.split()[3] for l in seen.out.splitlines() if l.startswith("step")],
+        [l.split()[3] for l in plain.out.splitlines() if l.startswith("step")],
+        "losses",
+    )
+    check_counts(seen)
+    expect_equal(seen.status["steps"], 9, "steps")
+    expect_equal(len(seen.profile["turns"]), 4, "turns")
+    expect_equal(len(seen.profile["regions"]), 4 * 4, "regions")
+    peak = int(seen.out.split("peak allocated ")[1].split()[0])
+    expect_equal(seen.status["peak_block_bytes"], peak, "peak of blocks")
+
+
+def exception():
+    """A program that fails leaves the profile of its last whole step."""
+    outcome = launch(
+        Spec(
+            OBSERVED,
+            ("bert-small", "--steps", 6, "--fail-at", 5),
+            observe=True,
+        )
+    )
+    expect_equal(outcome.code, 1, "exit status")
+    expect("told to fail" in outcome.err, outcome.err[-500:])
+    expect_equal(outcome.status["steps"], 4, "steps")
+    expect_equal(len(outcome.profile["regions"]), 2, "regions")
+    expect(outcome.profile["run"]["same_steps"] >= 2, "same steps")
+
+
+def big(name, script, *arguments, layers=None):
+    """Peak, counts and layers of a reference workload."""
+    arguments = (name, *arguments, "--steps", 5)
+    plain, seen = pair(*arguments, script=script)
+    steps = seen.steps()
+    expect_equal(
+        [s["loss"] for s in steps], [s["loss"] for s in plain.steps()], "losses"
+    )
+    check_counts(seen)
+    expect_equal(seen.status["steps"], 5, "steps")
+    expect_equal(
+        seen.status["peak_block_bytes"],
+        steps[-1]["max_memory_allocated"],
+        "peak of blocks against torch.cuda.max_memory_allocated",
+    )
+    expect_equal(len(seen.profile["turns"]), 1, "turns")
+    if layers:
+        expect_equal(len(seen.profile["regions"]), layers, "regions")
+
+
+def all_cases():
+    language = WORKLOADS / "language_model.py"
+    vision = WORKLOADS / "vision.py"
+    prefix = "torch/observe/"
+
+    def case(name, run_it, **more):
+        return Case(prefix + name, run_it, **more)
+
+    small = [
+        case(model, lambda m=f"{model}-small": observed(m))
+        for model in ("bert", "gpt2", "llama")
+    ]
+    ways = {
+        "fused": ("--optimizer", "fused"),
+        "one-by-one": ("--optimizer", "single"),
+        "sgd": ("--optimizer", "sgd"),
+        "eval-every-3": ("--eval-every", 3, "--steps", 10),
+    }
+    small += [
+        case(name, lambda a=arguments: observed("gpt2-small", *a))
+        for name, arguments in ways.items()
+    ]
+    return [
+        *small,
+        case(
+            "accumulate-4",
+            lambda: observed("gpt2-small", "--accumulate", 4, turns=4),
+        ),
+        case(
+            "kept-gradients",
+            lambda: observed(
+                "gpt2-small", "--keep-gradients", keep_gradients=True
+            ),
+        ),
+        case("alternating", alternating),
+        case("train_gpt", trainer),
+        case("exception", exception),
+        case("bert-large", lambda: big("bert-large", language, layers=24)),
+        case(
+            "gpt2-xl", lambda: big("gpt2-xl", language, layers=48), full=True
+        ),
+        case(
+            "llama-7b",
+            lambda: big("llama-7b", language, layers=32),
+            full=True,
+        ),
+        case(
+            "vgg16", lambda: big("vgg16", vision, "--batch", 128), full=True
+        ),
+        case(
+            "resnet50",
+            lambda: big("resnet50", vision, "--batch", 64),
+            full=True,
+        ),
+    ]

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Trains a language model in one of several ways and tells what it did.
+
+One JSON line a step; the last line, "facts", holds what only the program
+knows for sure: how many steps and layers there were, what parameters, their
+gradients and the optimizer's state take on the device.
+"""
+
+import argparse
+import json
+
+import torch
+
+from common import report, tokens
+from language_model import MODELS
+
+
+def block_sizes():
+    """Sizes of the allocator's blocks by address."""
+    sizes = {}
+    for segment in torch.cuda.memory_snapshot():
+        address = segment["address"]
+        for block in segment["blocks"]:
+            sizes[address] = block["size"]
+            address += block["size"]
+    return sizes
+
+
+def bytes_of(tensors):
+    """What the blocks of tensors take, each counted once."""
+    sizes = block_sizes()
+    starts = {
+        tensor.untyped_storage().data_ptr()
+        for tensor in tensors
+        if tensor.is_cuda
+    }
+    return sum(sizes[start] for start in starts)
+
+
+def layers_of(config):
+    return getattr(config, "num_hidden_layers", None) or config.n_layer
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", choices=MODELS)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--accumulate", type=int, default=1)
+    parser.add_argument("--eval-every", type=int, default=0)
+    parser.add_argument("--alternate", action="store_true")
+    parser.add_argument("--keep-gradients", action="store_true")
+    parser.add_argument(
+        "--optimizer", choices=["adamw", "fused", "single", "sgd"],
+        default="adamw",
+    )
+    parser.add_argument("--fail-at", type=int, default=0)
+    args = parser.parse_args()
+    kind, config, dtype, batch, sequence = MODELS[args.model]
+
+    torch.manual_seed(1)
+    config.use_cache = False
+    torch.set_default_dtype(dtype)
+    with torch.device("cuda"):
+        model = kind(config)
+    torch.set_default_dtype(torch.float32)
+    model.train()
+    parameters = list(model.parameters())
+    optimizer = {
+        "adamw": lambda: torch.optim.AdamW(parameters, lr=1e-4),
+        "fused": lambda: torch.optim.AdamW(parameters, lr=1e-4, fused=True),
+        "single": lambda: torch.optim.AdamW(
+            parameters, lr=1e-4, foreach=False
+        ),
+        "sgd": lambda: torch.optim.SGD(parameters, lr=1e-4, momentum=0.9),
+    }[args.optimizer]()
+    generator = torch.Generator().manual_seed(1)
+    facts = {"steps": 0, "layers": layers_of(config)}
+
+    def loss_of(length):
+        ids = tokens(config.vocab_size, batch, length, generator)
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            return model(input_ids=ids, labels=ids).loss
+
+    for step in range(1, args.steps + 1):
+        length = sequence
+        if args.alternate and step % 2:
+            length = sequence // 2
+        started = torch.cuda.Event(enable_timing=True)
+        ended = torch.cuda.Event(enable_timing=True)
+        started.record()
+        for _ in range(args.accumulate):
+            loss = loss_of(length) / args.accumulate
+            loss.backward()
+        facts["gradient_bytes"] = bytes_of(p.grad for p in parameters)
+        if step == args.fail_at:
+            raise RuntimeError("told to fail")
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=not args.keep_gradients)
+        ended.record()
+        ended.synchronize()
+        report(step, loss, ms=started.elapsed_time(ended))
+        facts["steps"] += 1
+        if args.eval_every and step % args.eval_every == 0:
+            model.eval()
+            with torch.no_grad():
+                loss_of(sequence).item()
+            model.train()
+    state = [
+        tensor
+        for values in optimizer.state.values()
+        for tensor in values.values()
+        if torch.is_tensor(tensor) and tensor.is_cuda
+    ]
+    facts["parameter_bytes"] = bytes_of(parameters)
+    facts["state_bytes"] = bytes_of(state)
+    facts["peak_bytes"] = torch.cuda.max_memory_allocated()
+    print(json.dumps({"facts": facts}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
