@@ -17,6 +17,7 @@
 #ifndef SIMBLAS_PARAMS_H
 #define SIMBLAS_PARAMS_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -174,12 +175,12 @@ struct simblas_vec {
 #define SIMBLAS_GEMV_BYTES sizeof(struct simblas_gemv)
 #define SIMBLAS_VEC_BYTES  sizeof(struct simblas_vec)
 
-_Static_assert(SIMBLAS_GEMM_BYTES ==
-                       offsetof(struct simblas_gemm, flags) + sizeof(uint32_t),
+static_assert(SIMBLAS_GEMM_BYTES ==
+                      offsetof(struct simblas_gemm, flags) + sizeof(uint32_t),
         "the parameter buffer is the struct, but for padding at its end");
-_Static_assert(sizeof(struct simblas_gemv) == 12 * 8 + 4 * 4,
+static_assert(sizeof(struct simblas_gemv) == 12 * 8 + 4 * 4,
         "the parameter buffer is the struct");
-_Static_assert(sizeof(struct simblas_vec) == 9 * 8 + 2 * 4,
+static_assert(sizeof(struct simblas_vec) == 9 * 8 + 2 * 4,
         "the parameter buffer is the struct");
 
 /*
@@ -293,10 +294,10 @@ static inline bool simblas_gemm_reads_c(const struct simblas_gemm *p)
  * bytes and counts one addition an element and split.
  */
 static inline double simblas_gemm_flops(const struct simblas_gemm *p,
-        enum simblas_family family, enum simblas_class class)
+        enum simblas_family family, enum simblas_class rate)
 {
 	double mn = (double)p->m * p->n * p->batch;
-	bool is_complex = class == SIMBLAS_C32 || class == SIMBLAS_C64;
+	bool is_complex = rate == SIMBLAS_C32 || rate == SIMBLAS_C64;
 
 	if (family == SIMBLAS_SPLITK_REDUCE)
 		return mn * p->splits;

@@ -6,6 +6,7 @@
  * sg_lock.
  */
 #include "tests/simgpu/driver/content.h"
+#include "tests/simgpu/driver/content_exact.h"
 #include "tests/simgpu/driver/mutate.h"
 
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static struct sg_map *map_of(struct sg_chunk *chunk)
 
 void sg_content_chunk_gone(struct sg_chunk *chunk)
 {
+	sg_exact_chunk_gone(chunk);
 	if (!chunk->content)
 		return;
 	sg_map_clear(chunk->content);
@@ -158,7 +160,7 @@ void sg_content_copy(uint64_t dst, uint64_t src, uint64_t bytes)
 	bool to_device = sg_is_device_va(dst), of_device = sg_is_device_va(src);
 	struct sg_parts parts = {0};
 
-	if (!to_device && !of_device) {
+	if (sg_content_exact() || (!to_device && !of_device)) {
 		copy_host(dst, src, bytes);
 		sg_taint_copied(dst, src, bytes);
 		return;
@@ -202,7 +204,7 @@ void sg_content_fill(
 	struct sg_piece piece = {.kind = SG_PIECE_FILL};
 
 	sg_taint_clear(dst, count * element_bytes);
-	if (!sg_is_device_va(dst)) {
+	if (sg_content_exact() || !sg_is_device_va(dst)) {
 		fill_host(dst, value, element_bytes, count);
 		return;
 	}

@@ -8,6 +8,7 @@
  * captured ones live longer (sg_launch_dup).
  */
 #include "tests/simgpu/driver/code.h"
+#include "tests/simgpu/driver/content_exact.h"
 #include "tests/simgpu/driver/mutate.h"
 
 #include <stdlib.h>
@@ -209,6 +210,7 @@ CUresult sg_launch_issue(
         const struct sg_launch *launch, struct sg_stream *stream)
 {
 	struct sg_op *op;
+	CUresult error;
 
 	/* A graph may have outlived the module. */
 	if (!sg_handle_ok(launch->fn, SG_MAGIC_FUNCTION))
@@ -222,7 +224,11 @@ CUresult sg_launch_issue(
 	sg_kernel_describe(launch, op);
 	sg_mutate_launch(launch, op);
 	sg_trace_launch(launch, op);
-	return sg_op_enqueue(op);
+	error = sg_op_enqueue(op);
+	if (error == CUDA_SUCCESS && sg_content_exact() &&
+	        !stream->ctx->dev->sticky)
+		sg_exact_launch(launch, stream->ctx->dev);
+	return error;
 }
 
 static CUresult issue_host(

@@ -35,6 +35,7 @@ struct sg_chunk {
 	CUmemAllocationProp prop;
 	CUmemGenericAllocationHandle handle; /* 0 unless vmm */
 	void *content;                       /* content.c */
+	uint64_t exact_end; /* content_exact.c: of its bytes in the file */
 	void *races;                         /* races.c */
 	void *taint;                         /* taint.c */
 };

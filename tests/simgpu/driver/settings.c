@@ -71,7 +71,8 @@ static int read_cupti(const char *value, void *target)
 
 static int read_content(const char *value, void *target)
 {
-	if (strcmp(value, "none") && strcmp(value, "tags"))
+	if (strcmp(value, "none") && strcmp(value, "tags") &&
+	        strcmp(value, "exact"))
 		return -EINVAL;
 	return read_text(value, target);
 }
@@ -92,7 +93,8 @@ static const struct setting {
                 "symbol:N[:error], a list separated by commas"},
         {"SIMGPU_UNMAP_SYNC", read_unmap_sync, &sg_settings.unmap_sync,
                 "model, none or device"},
-        {"SIMGPU_CONTENT", read_content, &sg_settings.content, "none or tags"},
+        {"SIMGPU_CONTENT", read_content, &sg_settings.content,
+                "none, tags or exact"},
         {"SIMGPU_TRACE", read_text, &sg_settings.trace,
                 "a file that launches are appended to"},
         {"SIMGPU_MUTATE", read_text, &sg_settings.mutate,

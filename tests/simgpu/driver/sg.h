@@ -42,7 +42,7 @@ struct sg_settings {
 	const char *report;     /* SIMGPU_REPORT: file, %p is the pid */
 	const char *fail;       /* SIMGPU_FAIL: symbol:N[:error], list */
 	const char *unmap_sync; /* SIMGPU_UNMAP_SYNC: model, none, device */
-	const char *content;    /* SIMGPU_CONTENT: none, tags */
+	const char *content;    /* SIMGPU_CONTENT: none, tags, exact */
 	const char *trace;      /* SIMGPU_TRACE: file of launches */
 	bool verbose;           /* SIMGPU_VERBOSE: name unknown kernels */
 	bool launch_blocking;   /* CUDA_LAUNCH_BLOCKING */

@@ -3,7 +3,7 @@
  * Device address space: one window of inaccessible host addresses, its free
  * parts, the areas in it and the table of pages. Called under sg_lock.
  */
-#include "tests/simgpu/driver/memory.h"
+#include "tests/simgpu/driver/content_exact.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +215,7 @@ struct sg_mapping *sg_mapping_create(
 	chunk->maps++;
 	for (size_t i = 0; i < n; i++)
 		space.pages[first + i] = mapping;
+	sg_exact_map(mapping);
 	return mapping;
 }
 
@@ -222,6 +223,7 @@ void sg_mapping_destroy(struct sg_mapping *mapping)
 {
 	struct sg_chunk *chunk = mapping->chunk;
 
+	sg_exact_unmap(mapping);
 	memset(&space.pages[page_of(mapping->va)], 0,
 	        mapping->bytes / SG_PAGE_BYTES * sizeof(*space.pages));
 	if (mapping->prev)

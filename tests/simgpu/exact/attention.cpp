@@ -1,0 +1,5 @@
+#include "tests/simgpu/exact/kernel.h"
+namespace sgx
+{
+const Family attention_families[] = {{nullptr, nullptr}};
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Batch norm without cuDNN, on tensors of batch, plane and feature that come as
+ * packed accessors.
+ */
+#include "tests/simgpu/exact/layout.h"
+
+#include <cmath>
+
+namespace sgx
+{
+
+/* GenericPackedTensorAccessor<T, N, traits, int>. */
+template <int N> struct Accessor {
+	uint64_t data;
+	int32_t sizes[N], strides[N];
+};
+using Accessor1 = Accessor<1>;
+using Accessor3 = Accessor<3>;
+
+template <class T> static T &at(const Accessor1 &a, int64_t i)
+{
+	return at_address<T>(a.data)[i * a.strides[0]];
+}
+
+template <class T>
+static T &at(const Accessor3 &a, int64_t batch, int64_t plane, int64_t feature)
+{
+	return at_address<T>(
+	        a.data)[batch * a.strides[0] + plane * a.strides[1] +
+	                feature * a.strides[2]];
+}
+
+/* Calls fn(batch, feature) for all elements of a plane. */
+template <class Fn> static void each(const Accessor3 &a, Fn &&fn)
+{
+	for (int64_t b = 0; b < a.sizes[0]; b++)
+		for (int64_t f = 0; f < a.sizes[2]; f++)
+			fn(b, f);
+}
+
+static bool accessors_fit(const Launch &launch,
+        std::initializer_list<std::pair<unsigned, size_t>> expected)
+{
+	for (const auto &[param, bytes] : expected)
+		if (launch.param_bytes(param) != bytes)
+			return false;
+	return true;
+}
+
+/* <transform, input, stat, acc, index>(input, eps, momentum, mean, variance) */
+static bool run_statistics(const Launch &launch)
+{
+	Accessor3 input = launch.param<Accessor3>(0);
+	Accessor1 means = launch.param<Accessor1>(3);
+	Accessor1 variances = launch.param<Accessor1>(4);
+	bool inverse = launch.kernel.arguments.at(0) == "at::native::InvStd";
+	float eps = launch.param<float>(1);
+
+	if (launch.kernel.type(3) != Type::F32 ||
+	        !accessors_fit(launch,
+	                {{0, sizeof(Accessor3)}, {3, sizeof(Accessor1)}}))
+		return false;
+	if (!inverse && launch.kernel.arguments[0] != "at::native::Var")
+		return false;
+	return with_float(launch.kernel.type(1), [&](auto t) {
+		using T = decltype(t);
+
+		for (int64_t plane = 0; plane < input.sizes[1]; plane++) {
+			double n = (double)input.sizes[0] * input.sizes[2];
+			double sum = 0, squares = 0;
+
+			each(input, [&](int64_t b, int64_t f) {
+				sum += (double)(Math<T>)at<T>(
+				        input, b, plane, f);
+			});
+			each(input, [&](int64_t b, int64_t f) {
+				double d = (double)(Math<T>)at<T>(
+				                   input, b, plane, f) -
+				           sum / n;
+
+				squares += d * d;
+			});
+			if (means.data)
+				at<float>(means, plane) = (float)(sum / n);
+			if (variances.data)
+				at<float>(variances, plane) =
+				        (float)(inverse ? 1 / std::sqrt(
+				                                      squares /
+				                                              n +
+				                                      (double)eps)
+				                        : squares / n);
+		}
+	});
+}
+
+/* unrolled_elementwise_kernel_for_multi_outputs with the functor that updates
+ * running statistics: it holds Bessel's factor, momentum and eps; results are
+ * running mean, running variance, 1 / deviation; inputs mean, variance and
+ * the running ones. */
+static bool run_update(const Launch &launch)
+{
+	int n = launch.param<int>(0);
+	float *data[7];
+
+	if (!launch.kernel.has("batch_norm_update_stats_and_invert(") ||
+	        !launch.kernel.has("{lambda(float, float, float, float)#1}") ||
+	        launch.param_bytes(1) != 12 || launch.param_bytes(2) != 56)
+		return false;
+	float bessel = launch.param<float>(1);
+	float momentum = launch.param<float>(1, 4);
+	float eps = launch.param<float>(1, 8);
+	for (unsigned i = 0; i < 7; i++)
+		data[i] = at_address<float>(launch.param<uint64_t>(2, i * 8));
+	for (int i = 0; i < n; i++) {
+		float mean = data[3][i], variance = data[4][i];
+		float running_mean = data[5][i], running_variance = data[6][i];
+
+		data[0][i] = mean * momentum + (1 - momentum) * running_mean;
+		data[1][i] = variance * bessel * momentum +
+		             (1 - momentum) * running_variance;
+		data[2][i] = 1 / std::sqrt(variance + eps);
+	}
+	return true;
+}
+
+/* <input, stat, acc, train, index>(input, output, mean, variance or
+ * 1 / deviation, weight, bias, eps) */
+static bool run_transform(const Launch &launch)
+{
+	Accessor3 input = launch.param<Accessor3>(0);
+	Accessor3 output = launch.param<Accessor3>(1);
+	Accessor1 means = launch.param<Accessor1>(2);
+	Accessor1 scales = launch.param<Accessor1>(3);
+	Accessor1 weight = launch.param<Accessor1>(4);
+	Accessor1 bias = launch.param<Accessor1>(5);
+	float eps = launch.param<float>(6);
+	bool train = launch.kernel.arguments.at(3) == "true";
+
+	if (launch.kernel.type(1) != Type::F32 ||
+	        launch.kernel.type(2) != Type::F32)
+		return false;
+	return with_float(launch.kernel.type(0), [&](auto t) {
+		using T = decltype(t);
+
+		for (int64_t plane = 0; plane < input.sizes[1]; plane++) {
+			float mean = at<float>(means, plane);
+			float scale = at<float>(scales, plane);
+			float gamma =
+			        weight.sizes[0] ? at<float>(weight, plane) : 1;
+			float beta = bias.sizes[0] ? at<float>(bias, plane) : 0;
+
+			if (!train)
+				scale = 1 / std::sqrt(scale + eps);
+			each(input, [&](int64_t b, int64_t f) {
+				float x = (float)(Math<T>)at<T>(
+				        input, b, plane, f);
+
+				at<T>(output, b, plane, f) = convert<T>(
+				        gamma * (x - mean) * scale + beta);
+			});
+		}
+	});
+}
+
+/* <input, stat, acc, index>(input, grad, grad_input, grad_weight, grad_bias,
+ * weight, running mean, running variance, mean, 1 / deviation, train, eps) */
+static bool run_backward(const Launch &launch)
+{
+	Accessor3 input = launch.param<Accessor3>(0);
+	Accessor3 grad = launch.param<Accessor3>(1);
+	Accessor3 into = launch.param<Accessor3>(2);
+	Accessor1 grad_weight = launch.param<Accessor1>(3);
+	Accessor1 grad_bias = launch.param<Accessor1>(4);
+	Accessor1 weight = launch.param<Accessor1>(5);
+	bool train = launch.param<bool>(10);
+	Accessor1 means = launch.param<Accessor1>(train ? 8 : 6);
+	Accessor1 scales = launch.param<Accessor1>(train ? 9 : 7);
+	float eps = launch.param<float>(11);
+
+	if (launch.kernel.type(1) != Type::F32 ||
+	        launch.kernel.type(2) != Type::F32)
+		return false;
+	return with_float(launch.kernel.type(0), [&](auto t) {
+		using T = decltype(t);
+
+		for (int64_t plane = 0; plane < input.sizes[1]; plane++) {
+			float mean = at<float>(means, plane);
+			float scale = at<float>(scales, plane);
+			float gamma =
+			        weight.sizes[0] ? at<float>(weight, plane) : 1;
+			double n = (double)input.sizes[0] * input.sizes[2];
+			double sum = 0, dot = 0;
+
+			if (!train)
+				scale = 1 / std::sqrt(scale + eps);
+			each(input, [&](int64_t b, int64_t f) {
+				double g = (double)(Math<T>)at<T>(
+				        grad, b, plane, f);
+
+				sum += g;
+				dot += g * ((double)(Math<T>)at<T>(
+				                    input, b, plane, f) -
+				                   (double)mean);
+			});
+			float average = (float)(sum / n);
+			float slope = (float)(dot / n) * scale * scale;
+			if (into.data)
+				each(input, [&](int64_t b, int64_t f) {
+					float g = (float)(Math<T>)at<T>(
+					        grad, b, plane, f);
+					float x = (float)(Math<T>)at<T>(
+					        input, b, plane, f);
+
+					if (train)
+						g -= (x - mean) * slope +
+						     average;
+					at<T>(into, b, plane, f) =
+					        convert<T>(g * scale * gamma);
+				});
+			if (grad_weight.sizes[0])
+				at<float>(grad_weight, plane) =
+				        (float)(dot * (double)scale);
+			if (grad_bias.sizes[0])
+				at<float>(grad_bias, plane) = (float)sum;
+		}
+	});
+}
+
+const Family batch_norm_families[] = {
+        {"batch_norm_collect_statistics_kernel", run_statistics},
+        {"unrolled_elementwise_kernel_for_multi_outputs", run_update},
+        {"batch_norm_transform_input_kernel", run_transform},
+        {"batch_norm_backward_kernel", run_backward},
+        {nullptr, nullptr},
+};
+
+} // namespace sgx
