@@ -35,9 +35,9 @@ struct sg_chunk {
 	CUmemAllocationProp prop;
 	CUmemGenericAllocationHandle handle; /* 0 unless vmm */
 	void *content;                       /* content.c */
-	uint64_t exact_end; /* content_exact.c: of its bytes in the file */
-	void *races;                         /* races.c */
-	void *taint;                         /* taint.c */
+	uint64_t exact_end; /* of its bytes in content_exact.c's file */
+	void *races;        /* races.c */
+	void *taint;        /* taint.c */
 };
 /* Takes physical memory; no mapping and no handle yet. -ENOMEM. */
 int sg_chunk_create(
