@@ -67,6 +67,7 @@ def _environment(spec, folder):
         TORCHINDUCTOR_CACHE_DIR=f"{folder}/inductor",
         TRITON_CACHE_DIR=f"{folder}/triton",
         HF_HUB_OFFLINE="1",
+        PYTHONPATH=str(ROOT / "tests/torch/site"),
         PYTHONDONTWRITEBYTECODE="1",
     )
     if spec.limit is not None:
