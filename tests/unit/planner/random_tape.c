@@ -17,8 +17,8 @@ uint32_t ts_random_below(struct ts_random *random, uint32_t n)
 	random->state ^= random->state << 25;
 	random->state ^= random->state >> 27;
 	return (uint32_t)((random->state * UINT64_C(2685821657736338717)) >>
-		       33) %
-		n;
+	                  33) %
+	       n;
 }
 
 struct tape {
@@ -26,7 +26,7 @@ struct tape {
 	struct ts_random random;
 	uint32_t layers;
 	uint32_t out[MAX_LAYERS + 1]; /* what layer i reads */
-	uint32_t skip[MAX_LAYERS]; /* a second input, or TS_NONE */
+	uint32_t skip[MAX_LAYERS];    /* a second input, or TS_NONE */
 	uint32_t parameter[MAX_LAYERS];
 	uint32_t gradient[MAX_LAYERS];
 };
@@ -42,12 +42,12 @@ static uint64_t duration(struct tape *t)
 }
 
 static uint32_t op(struct tape *t, const char *name, bool replayable,
-	const uint32_t *reads, uint32_t n_reads, const uint32_t *writes,
-	uint32_t n_writes)
+        const uint32_t *reads, uint32_t n_reads, const uint32_t *writes,
+        uint32_t n_writes)
 {
 	return ts_builder_op(&t->b,
-		ts_builder_signature(&t->b, name, TS_OP_GEMM, replayable),
-		duration(t), reads, n_reads, writes, n_writes);
+	        ts_builder_signature(&t->b, name, TS_OP_GEMM, replayable),
+	        duration(t), reads, n_reads, writes, n_writes);
 }
 
 static void forward(struct tape *t, uint32_t i)
@@ -64,12 +64,12 @@ static void forward(struct tape *t, uint32_t i)
 		reads[n++] = t->parameter[i];
 	out = ts_builder_value(&t->b, size(t), TS_KIND_ACTIVATION);
 	op(t, ts_random_below(&t->random, 5) ? "layer" : "unproved",
-		ts_random_below(&t->random, 5) != 0, reads, n, &out, 1);
+	        ts_random_below(&t->random, 5) != 0, reads, n, &out, 1);
 	if (!ts_random_below(&t->random, 4)) {
 		/* An activation that works in place. */
 		uint32_t after = ts_builder_value(&t->b,
-			t->b.profile.values[out].size_bytes,
-			TS_KIND_ACTIVATION);
+		        t->b.profile.values[out].size_bytes,
+		        TS_KIND_ACTIVATION);
 
 		if (!t->b.err)
 			t->b.profile.values[after].in_place_of = out;
@@ -88,12 +88,11 @@ static uint32_t backward(struct tape *t, uint32_t i, uint32_t grad)
 
 	if (!ts_random_below(&t->random, 3))
 		n_reads = 2;
-	writes[n_writes++] =
-		ts_builder_value(&t->b, size(t), TS_KIND_GRADIENT);
+	writes[n_writes++] = ts_builder_value(&t->b, size(t), TS_KIND_GRADIENT);
 	if (t->parameter[i] != TS_NONE) {
 		t->gradient[i] = ts_builder_value(&t->b,
-			t->b.profile.values[t->parameter[i]].size_bytes,
-			TS_KIND_GRADIENT);
+		        t->b.profile.values[t->parameter[i]].size_bytes,
+		        TS_KIND_GRADIENT);
 		writes[n_writes++] = t->gradient[i];
 	}
 	op(t, "backward", false, reads, n_reads, writes, n_writes);
@@ -111,16 +110,16 @@ static void optimizer(struct tape *t, uint32_t i, uint32_t moment)
 		uint32_t old = k ? moment : t->parameter[i];
 
 		writes[k] = ts_builder_value(&t->b,
-			t->b.profile.values[old].size_bytes,
-			k ? TS_KIND_OPTIMIZER : TS_KIND_PARAMETER);
+		        t->b.profile.values[old].size_bytes,
+		        k ? TS_KIND_OPTIMIZER : TS_KIND_PARAMETER);
 		if (!t->b.err)
 			t->b.profile.values[writes[k]].in_place_of = old;
 	}
 	op(t, "adam", false, reads, 3, writes, 2);
 }
 
-static uint32_t persistent(struct tape *t, uint64_t bytes,
-	enum ts_value_kind kind)
+static uint32_t persistent(
+        struct tape *t, uint64_t bytes, enum ts_value_kind kind)
 {
 	uint32_t value = ts_builder_value(&t->b, bytes, kind);
 
@@ -165,8 +164,7 @@ int ts_random_tape(uint64_t seed, struct ts_profile *ret_profile)
 	if (!device->name || !t.b.profile.name)
 		t.b.err = -ENOMEM;
 	device->d2h_bytes_per_s = device->h2d_bytes_per_s =
-		UINT64_C(1000000000)
-		<< ts_random_below(&t.random, 6);
+	        UINT64_C(1000000000) << ts_random_below(&t.random, 6);
 	device->d2h_both_bytes_per_s = device->d2h_bytes_per_s / 100 * 85;
 	device->h2d_both_bytes_per_s = device->h2d_bytes_per_s / 100 * 85;
 	device->copy_latency_ns = 10000;
