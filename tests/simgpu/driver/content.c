@@ -266,8 +266,8 @@ bool sg_content_restore(const struct sg_access *access, struct sg_parts *saved)
 }
 
 /*
- * What a kernel writes follows from its name, its grid, its declared scalars and
- * what it reads, by position; never from an address.
+ * What a kernel writes follows from its name, its grid, its declared scalars
+ * and what it reads, by position; never from an address.
  */
 void sg_content_launch(const struct sg_launch *launch, struct sg_op *op)
 {

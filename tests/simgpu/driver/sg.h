@@ -480,7 +480,7 @@ struct sg_function {
 	int const_bytes, max_threads, ptx_version, binary_version;
 	int attributes[32];              /* as set, else INT32_MIN */
 	const struct sg_kernel_row *row; /* NULL: unknown kernel */
-	struct sg_operands *operands; /* kernel_operands.c */
+	struct sg_operands *operands;    /* kernel_operands.c */
 	struct sg_functor *functor;      /* kernel_iter.c */
 	struct sg_unknown *unknown;      /* kernels.c */
 	bool row_looked_up;
