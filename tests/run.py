@@ -194,7 +194,7 @@ def main():
     runner.add_options(parser)
     arguments = parser.parse_args()
     status = runner.main(all_cases(), arguments)
-    if arguments.full and not arguments.only and not arguments.list:
+    if arguments.full and not arguments.list:
         torch_cases.write_results()
     return status
 

@@ -70,12 +70,16 @@ RECORDED = (
 
 
 def write_results():
-    """What a whole run of the matrix leaves in tests/results."""
+    """Puts the figures of what ran into those kept in tests/results."""
     path = ROOT / "tests/results/workloads.json"
     path.parent.mkdir(exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(results, file, indent=1, sort_keys=True)
-        file.write("\n")
+    kept = {}
+    if path.exists():
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    for name, by_case in results.items():
+        kept.setdefault(name, {}).update(by_case)
+    text = json.dumps(kept, indent=1, sort_keys=True) + "\n"
+    path.write_text(text, encoding="utf-8")
 
 
 def losses(outcome):

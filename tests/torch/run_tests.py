@@ -18,7 +18,11 @@ import runner  # noqa: E402
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     runner.add_options(parser)
-    return runner.main(cases.all_cases(), parser.parse_args())
+    arguments = parser.parse_args()
+    status = runner.main(cases.all_cases(), arguments)
+    if arguments.full and not arguments.list:
+        cases.write_results()
+    return status
 
 
 if __name__ == "__main__":
