@@ -143,26 +143,6 @@ static void step_back(CUstream stream, CUresult status, void *arg)
 		take_step(arg);
 }
 
-START_TEST(host_functions_run_in_order_and_are_waited_for)
-{
-	struct trace trace = {0};
-	struct step steps[] = {{&trace, 1}, {&trace, 2}, {&trace, 3}};
-	CUstream stream;
-
-	start();
-	stream = client_stream(CU_STREAM_NON_BLOCKING);
-	OK(cuLaunchHostFunc(stream, take_step, &steps[0]));
-	OK(cuStreamAddCallback(stream, step_back, &steps[1], 0));
-	OK(cuLaunchHostFunc_ptsz(stream, take_step, &steps[2]));
-	FAILS(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
-	OK(cuStreamSynchronize(stream));
-	ck_assert_uint_eq(trace.n, 3);
-	for (int i = 0; i < 3; i++)
-		ck_assert_int_eq(trace.order[i], i + 1);
-	FAILS(cuLaunchHostFunc(stream, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-}
-END_TEST
-
 static void wait_for_flag(void *arg)
 {
 	const atomic_int *flag = arg;
@@ -170,6 +150,29 @@ static void wait_for_flag(void *arg)
 	while (!*flag)
 		usleep(100);
 }
+
+START_TEST(host_functions_run_in_order_and_are_waited_for)
+{
+	struct trace trace = {0};
+	struct step steps[] = {{&trace, 1}, {&trace, 2}, {&trace, 3}};
+	atomic_int flag = 0;
+	CUstream stream;
+
+	start();
+	stream = client_stream(CU_STREAM_NON_BLOCKING);
+	OK(cuLaunchHostFunc(stream, wait_for_flag, &flag));
+	OK(cuLaunchHostFunc(stream, take_step, &steps[0]));
+	OK(cuStreamAddCallback(stream, step_back, &steps[1], 0));
+	OK(cuLaunchHostFunc_ptsz(stream, take_step, &steps[2]));
+	FAILS(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	flag = 1;
+	OK(cuStreamSynchronize(stream));
+	ck_assert_uint_eq(trace.n, 3);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(trace.order[i], i + 1);
+	FAILS(cuLaunchHostFunc(stream, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
 
 /* The function waits for this thread: calls that do not wait go on. */
 START_TEST(a_function_may_wait_for_the_program)
