@@ -166,22 +166,64 @@ static char *plain_name(const char *text)
 	return strndup(start, (size_t)(end - start));
 }
 
-/* What an iterator or list kernel works out: "...::GeluCUDAKernelImpl". */
-static void find_functor(const char *text, char *ret, size_t bytes)
+/* The name at @at without the namespaces in front of it. */
+static void last_name(const char *at, char *ret, size_t bytes)
 {
-	const char *at = strchr(text, '<'), *end;
+	static const char unnamed[] = "(anonymous namespace)::";
+	const char *end;
 
-	*ret = '\0';
-	while (at &&
-	        !((*at >= 'A' && *at <= 'Z') || (*at >= 'a' && *at <= 'z')))
-		at = *at ? at + 1 : NULL;
-	if (!at)
-		return;
-	/* Namespaces in front of the name say little. */
+	while (!strncmp(at, unnamed, sizeof(unnamed) - 1) ||
+	        !strncmp(at, "at::native::", 12))
+		at += *at == '(' ? sizeof(unnamed) - 1 : 12;
 	for (end = at; *end && !strchr("<,( >", *end); end++)
 		if (end[0] == ':' && end[1] == ':')
 			at = end + 2;
 	snprintf(ret, bytes, "%.*s", (int)(end - at), at);
+}
+
+/* What the kernel works out: "GeluCUDAKernelImpl", "std::multiplies". */
+static void find_functor(const struct ts_kernel *kernel, const char *text,
+        char *ret, size_t bytes)
+{
+	static const char *const wrappers[] = {"gpu_kernel_impl_nocast<",
+	        "gpu_kernel_impl<", "BinaryFunctor<", "BUnaryFunctor<",
+	        "AUnaryFunctor<"};
+	const char *at;
+
+	*ret = '\0';
+	if (kernel->family == TS_FAMILY_LISTS) {
+		/* The argument after the functor's own. */
+		at = strstr(text, "Functor<");
+		at = at ? strstr(at, ">, ") : NULL;
+		if (at)
+			last_name(at + 3, ret, bytes);
+		return;
+	}
+	/* Numbers come first: "vectorized_elementwise_kernel<4, ...". */
+	at = strchr(text, '<');
+	while (at && (*at == '<' || *at == ' ' || *at == ',' ||
+	                     (*at >= '0' && *at <= '9')))
+		at++;
+	for (size_t i = 0; at && i < sizeof(wrappers) / sizeof(wrappers[0]);
+	        i++) {
+		const char *inside = strstr(text, wrappers[i]);
+		const char *functor =
+		        inside ? strstr(inside, "Functor<") : NULL;
+
+		if (inside && i < 2)
+			at = inside + strlen(wrappers[i]);
+		/* The last of its arguments is what is worked out. */
+		else if (inside && functor) {
+			const char *comma = strchr(functor, '>');
+
+			while (comma && comma > functor && *comma != ' ')
+				comma--;
+			if (comma && *comma == ' ')
+				at = comma + 1;
+		}
+	}
+	if (at)
+		last_name(at, ret, bytes);
 }
 
 static char *make_label(const struct ts_kernel *kernel, const char *text)
@@ -191,23 +233,15 @@ static char *make_label(const struct ts_kernel *kernel, const char *text)
 
 	if (!name)
 		return NULL;
-	if (kernel->family == TS_FAMILY_LISTS) {
-		const char *at = strstr(text, "Functor<");
-
-		/* The last argument names the operation. */
-		at = at ? strstr(at, ">, ") : NULL;
-		if (at)
-			find_functor(at + 1, functor, sizeof(functor));
-		if (at && !*functor)
-			snprintf(functor, sizeof(functor), "%.*s",
-			        (int)strcspn(at + 3, "<,>("), at + 3);
-	} else if (kernel->family == TS_FAMILY_ITERATOR) {
-		find_functor(text, functor, sizeof(functor));
-	}
-	if (*functor && asprintf(&label, "%s<%s>", name, functor) < 0)
-		label = NULL;
+	if (kernel->family != TS_FAMILY_PLAIN)
+		find_functor(kernel, text, functor, sizeof(functor));
 	if (!*functor)
-		label = strdup(name);
+		return name;
+	if (asprintf(&label, "%s<%s>",
+	            kernel->family == TS_FAMILY_ITERATOR ? "elementwise"
+	                                                 : "foreach",
+	            functor) < 0)
+		label = NULL;
 	free(name);
 	return label;
 }

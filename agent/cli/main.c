@@ -10,6 +10,8 @@
 
 static const struct ts_cli_command commands[] = {
         {"run", ts_cli_run, "run a program inside a device-memory limit"},
+        {"inspect", ts_cli_inspect,
+                "what a step's memory and time are made of"},
         {"plan", ts_cli_plan, "make a plan: plan PROFILE --limit L -o FILE"},
         {"simulate", ts_cli_simulate, "run a plan on the event model"},
         {"bound", ts_cli_bound, "a bound on the step time of any plan"},
