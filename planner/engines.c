@@ -83,10 +83,22 @@ static void unset_back(struct ts_model *m, uint32_t gap)
 	s->back_at[last] = s->back_at[gap];
 }
 
+/* Op that runs or has just run. */
+static uint32_t op_now(const struct ts_model *m)
+{
+	uint32_t k = m->state.instr;
+
+	return k ? m->program.instrs[k - 1].op : 0;
+}
+
 /* The device copy is gone; once its window is open it may come back. */
 void ts_engines_release(struct ts_model *m, uint32_t gap)
 {
 	m->state.used -= size_of(m, gap);
+	/* What is evicted had not been away in vain: it comes back later. */
+	if (m->left[gap] == TS_NONE)
+		m->left[gap] = op_now(m);
+	m->back_op[gap] = TS_NONE;
 	m->state.status[gap] = OUT;
 	if (m->state.opened[gap])
 		ts_engines_want(m, gap);
@@ -132,6 +144,7 @@ static bool start_gap(struct ts_model *m, uint32_t place, uint64_t extra)
 	if (s->used > s->peak)
 		s->peak = s->used;
 	s->status[gap] = INCOMING;
+	m->back_op[gap] = op_now(m);
 	s->outcome.h2d_bytes += size_of(m, gap);
 	begin_copy(m, &s->h2d, gap, size_of(m, gap));
 	return true;
@@ -243,6 +256,7 @@ static void begin_gap(struct ts_model *m, uint32_t gap)
 	uint32_t version = m->graph->gaps[gap].version;
 
 	s->began[gap] = (uint8_t)s->iteration;
+	m->left[gap] = TS_NONE;
 	s->opened[gap] = 0;
 	s->gap_of[version] = gap;
 	s->status[gap] = OUTGOING;
@@ -425,6 +439,14 @@ static void wait_for_storage(struct ts_model *m, uint32_t op)
 	}
 }
 
+/* A value that will be replayed needs no copy. */
+static void drop(struct ts_model *m, uint32_t gap)
+{
+	m->state.used -= size_of(m, gap);
+	m->left[gap] = m->graph->gaps[gap].from_op;
+	m->back_op[gap] = m->program.need_op[gap];
+}
+
 static void after_op(struct ts_model *m, const struct ts_instr *instr)
 {
 	const struct ts_graph *g = m->graph;
@@ -445,7 +467,7 @@ static void after_op(struct ts_model *m, const struct ts_instr *instr)
 		if (m->choice->action[k] == TS_SWAP)
 			begin_gap(m, k);
 		else if (m->choice->action[k] == TS_REPLAY)
-			s->used -= g->gaps[k].size_bytes;
+			drop(m, k);
 	}
 }
 

@@ -74,11 +74,13 @@ int ts_model_create(const struct ts_graph *graph, uint64_t limit_bytes,
 	m->window_head = calloc(ops, sizeof(*m->window_head));
 	m->copy_next = calloc(gaps, sizeof(*m->copy_next));
 	m->window_next = calloc(gaps, sizeof(*m->window_next));
+	m->left = calloc(gaps, sizeof(*m->left));
+	m->back_op = calloc(gaps, sizeof(*m->back_op));
 	m->anchor_need = calloc(gaps, sizeof(*m->anchor_need));
 	m->anchor_copy = calloc(gaps, sizeof(*m->anchor_copy));
 	if (!m->copy_head || !m->window_head || !m->copy_next ||
-	        !m->window_next || !m->anchor_need || !m->anchor_copy ||
-	        state_init(&m->state, graph) ||
+	        !m->window_next || !m->anchor_need || !m->left || !m->back_op ||
+	        !m->anchor_copy || state_init(&m->state, graph) ||
 	        ts_choice_init(&m->anchor, graph->n_gaps) ||
 	        ts_program_init(&m->program, graph)) {
 		ts_model_destroy(m);
@@ -98,6 +100,8 @@ void ts_model_destroy(struct ts_model *m)
 	ts_choice_finish(&m->anchor);
 	ts_program_finish(&m->program);
 	free(m->anchor_instrs);
+	free(m->left);
+	free(m->back_op);
 	free(m->anchor_need);
 	free(m->anchor_copy);
 	free(m->ahead);
@@ -142,6 +146,16 @@ uint64_t ts_model_instrs(const struct ts_model *m)
 	return m->instrs;
 }
 
+const uint32_t *ts_model_left(const struct ts_model *m)
+{
+	return m->left;
+}
+
+const uint32_t *ts_model_back(const struct ts_model *m)
+{
+	return m->back_op;
+}
+
 const struct ts_program *ts_model_program(const struct ts_model *m)
 {
 	return &m->program;
@@ -156,6 +170,8 @@ static int prepare(struct ts_model *m, const struct ts_choice *choice)
 	if (err)
 		return err;
 	m->choice = choice;
+	memset(m->left, 0xff, g->n_gaps * sizeof(*m->left));
+	memset(m->back_op, 0xff, g->n_gaps * sizeof(*m->back_op));
 	if (p->n_instrs > m->ahead_room) {
 		uint64_t *more =
 		        realloc(m->ahead, p->instrs_room * sizeof(*more));

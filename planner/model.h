@@ -77,6 +77,14 @@ int ts_model_anchor(struct ts_model *model, const struct ts_choice *choice,
 int ts_model_try(struct ts_model *model, const struct ts_choice *choice,
         struct ts_outcome *ret_outcome);
 
+/*
+ * Per gap, of the last run: the op during or after which its value left the
+ * device, and the op before or during which it came back. TS_NONE: it did
+ * not leave. Of replayed gaps: first and last op around it.
+ */
+const uint32_t *ts_model_left(const struct ts_model *model);
+const uint32_t *ts_model_back(const struct ts_model *model);
+
 /* Runs since creation, and ops that they simulated. */
 uint64_t ts_model_runs(const struct ts_model *model);
 uint64_t ts_model_instrs(const struct ts_model *model);

@@ -78,6 +78,8 @@ struct ts_model {
 	uint32_t *window_head, *window_next;
 	struct ts_run_state state;
 	uint64_t *wait_ns;
+	/* By gap: where the value left the device and came back. */
+	uint32_t *left, *back_op;
 	/* Compute is short of memory: lazy copies may start. */
 	bool pressed;
 	uint64_t runs;

@@ -2,6 +2,7 @@
 #include "planner/plan.h"
 #include "planner/baselines/baseline.h"
 #include "planner/bound.h"
+#include "planner/pages.h"
 #include "planner/repair.h"
 
 #include <errno.h>
@@ -11,8 +12,9 @@
 /* Gaps below this share of the peak (as a shift) are not worth moving. */
 #define MIN_GAP_SHIFT 14
 /* Evaluations of the search: so many ops in all, and never more than that. */
-#define SEARCH_OPS      1000000
-#define MAX_EVALUATIONS 3000
+#define SEARCH_OPS        1000000
+#define MAX_EVALUATIONS   3000
+#define MAX_PAGED_OBJECTS 50000
 
 struct ts_plan_options ts_plan_default_options(void)
 {
@@ -69,6 +71,23 @@ static int fill_decisions(struct ts_plan *plan, struct ts_search *search)
 			d->prefetch_op = d->due_op;
 		d->cost_ns = search->wait_ns[i];
 	}
+	return 0;
+}
+
+static int fill_pages(struct ts_plan *plan, const struct ts_search *search)
+{
+	struct ts_pages pages;
+	int err = ts_pages_assign(search->graph, &search->best.choice,
+	        ts_model_left(search->model), ts_model_back(search->model),
+	        &pages);
+
+	if (err)
+		return err;
+	plan->page_bytes = TS_PAGE_BYTES;
+	plan->page_chunks = pages.n_chunks;
+	plan->page_peak = pages.peak_pages;
+	plan->page_remaps = pages.remaps;
+	ts_pages_finish(&pages);
 	return 0;
 }
 
@@ -172,7 +191,6 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
         struct ts_plan_stats *stats)
 {
 	struct ts_search search;
-	struct ts_outcome outcome;
 	int err = ts_search_init(&search, g, limit_bytes);
 
 	if (err)
@@ -180,16 +198,17 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 	err = ts_plan_search(&search, options);
 	if (!err && !search.best.outcome.fits)
 		err = -ENOSPC;
-	if (!err) {
-		ts_choice_copy(&search.trial, &search.best.choice);
-		err = ts_search_offer(&search, search.best.windows, &outcome);
-	}
+	if (!err)
+		err = ts_search_settle(&search);
 	if (!err)
 		err = ts_bound_step(g, limit_bytes, &plan->bound_step_ns);
 	if (!err)
 		err = fill_decisions(plan, &search);
 	if (!err)
 		err = fill_replays(plan, &search);
+	/* Placing pages is quadratic; the longest tapes go without. */
+	if (!err && g->n_objects <= MAX_PAGED_OBJECTS)
+		err = fill_pages(plan, &search);
 	if (!err) {
 		plan->predicted_step_ns = search.best.outcome.step_ns;
 		plan->predicted_peak_bytes = search.best.outcome.peak_bytes;

@@ -324,6 +324,13 @@ json_t *ts_plan_to_json(const struct ts_plan *plan, const struct ts_profile *p)
 	        json_pack("{s:I, s:I}", "step_ns",
 	                (json_int_t)plan->unlimited_step_ns, "peak_bytes",
 	                (json_int_t)plan->unlimited_peak_bytes));
+	if (plan->page_bytes)
+		json_object_set_new(root, "pages",
+		        json_pack("{s:I, s:I, s:I, s:I}", "page_bytes",
+		                (json_int_t)plan->page_bytes, "chunks",
+		                (json_int_t)plan->page_chunks, "peak_pages",
+		                (json_int_t)plan->page_peak, "remaps",
+		                (json_int_t)plan->page_remaps));
 	json_object_set_new(root, "decisions", decisions);
 	json_object_set_new(root, "replays", replays);
 	return root;

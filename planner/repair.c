@@ -157,3 +157,34 @@ int ts_search_ablation(struct ts_search *s, enum ts_swap_order order,
 	s->best = best;
 	return err;
 }
+
+int ts_search_settle(struct ts_search *s)
+{
+	const uint32_t *back = ts_model_back(s->model);
+	const struct ts_graph *g = s->graph;
+	struct ts_outcome outcome;
+	int err;
+
+	ts_choice_copy(&s->trial, &s->best.choice);
+	err = ts_model_run(s->model, &s->trial, &outcome, s->wait_ns);
+	for (uint32_t i = 0; !err && i < g->n_gaps; i++) {
+		uint32_t op = back[i];
+
+		if (s->trial.action[i] != TS_SWAP || op == TS_NONE)
+			continue;
+		if (op <= g->gaps[i].from_op)
+			op += g->n_ops;
+		if (op <= g->gaps[i].to_op)
+			s->trial.window[i] = op;
+	}
+	if (!err)
+		err = ts_model_run(s->model, &s->trial, &outcome, s->wait_ns);
+	if (err)
+		return err;
+	if (outcome.fits && outcome.step_ns <= s->best.outcome.step_ns) {
+		ts_choice_copy(&s->best.choice, &s->trial);
+		s->best.outcome = outcome;
+		return 0;
+	}
+	return ts_model_run(s->model, &s->best.choice, &outcome, s->wait_ns);
+}

@@ -50,6 +50,13 @@ int ts_search_ablation(struct ts_search *search, enum ts_swap_order order,
         bool no_swaps, struct ts_choice *ret_choice,
         struct ts_outcome *ret_outcome, bool *ret_plain);
 
+/*
+ * Lets every copy in of the best plan start where it last started on the
+ * model, so that nothing comes back too early to stay; keeps the change where
+ * the step gets no slower. The model then holds the run of the best plan.
+ */
+int ts_search_settle(struct ts_search *search);
+
 /* Everything off the device between its uses: fits if anything does. */
 int ts_search_emergency(struct ts_search *search);
 
