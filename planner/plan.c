@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Gaps below this share of the peak (as a shift) are not worth moving. */
-#define MIN_GAP_SHIFT 14
+/* Values below share pages with others. */
+#define SMALL_PAGE_BYTES (UINT64_C(2) << 20)
 /* Evaluations of the search: so many ops in all, and never more than that. */
 #define SEARCH_OPS        1000000
 #define MAX_EVALUATIONS   3000
 #define MAX_PAGED_OBJECTS 50000
+/* From so many ops on only the cheapest parts of the planner run. */
+#define LONG_TAPE 200000
 
 struct ts_plan_options ts_plan_default_options(void)
 {
@@ -153,18 +155,30 @@ static uint32_t evaluations(
 	return n < MAX_EVALUATIONS ? n : MAX_EVALUATIONS;
 }
 
-int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
+/* A long tape: one variant of the two passes, and Belady's rule. */
+static int search_long(struct ts_search *s)
 {
-	const struct ts_graph *g = s->graph;
 	struct ts_outcome outcome;
 	int err;
 
-	/* Everything kept. */
-	memset(s->trial.action, TS_KEEP, s->trial.n_gaps);
-	err = ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
-	if (err || outcome.fits)
-		return err;
+	s->rounds = 2;
 	err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
+	if (!err)
+		err = ts_baseline_choose_swapadvisor(s, &s->trial);
+	if (!err)
+		err = ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
+	if (!err && !s->best.outcome.fits)
+		err = ts_search_emergency(s);
+	return err;
+}
+
+/* All variants, the baselines, and the local search. */
+static int search_short(
+        struct ts_search *s, const struct ts_plan_options *options)
+{
+	const struct ts_graph *g = s->graph;
+	int err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
+
 	if (!err &&
 	        (!g->profile->n_turns || g->peak_op != g->profile->turns[0])) {
 		err = ts_search_two_pass(s, g->peak_op, TS_WINDOWS_TURN);
@@ -184,6 +198,20 @@ int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
 	if (!err && s->best.outcome.fits)
 		err = ts_search_improve(s, evaluations(g, options));
 	return err;
+}
+
+int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
+{
+	struct ts_outcome outcome;
+	int err;
+
+	/* Everything kept. */
+	memset(s->trial.action, TS_KEEP, s->trial.n_gaps);
+	err = ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
+	if (err || outcome.fits)
+		return err;
+	return s->graph->n_ops >= LONG_TAPE ? search_long(s)
+	                                    : search_short(s, options);
 }
 
 static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
@@ -223,6 +251,31 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 	return err;
 }
 
+/*
+ * Size from which on values are worth moving: the power of two below which
+ * all of them together are less than 0.5 % of the peak, and at most 2 MiB of
+ * address range (smaller ones share pages).
+ */
+static uint64_t worth_moving(const struct ts_graph *g)
+{
+	uint64_t by_log[64] = {0}, sum = 0, size = 1;
+
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		const struct ts_gap *gap = &g->gaps[i];
+
+		if (gap->size_bytes && gap->from_op < g->peak_op &&
+		        gap->to_op > g->peak_op)
+			by_log[63 - __builtin_clzll(gap->size_bytes)] +=
+			        gap->size_bytes;
+	}
+	for (uint32_t log = 0; size < SMALL_PAGE_BYTES; log++, size *= 2) {
+		sum += by_log[log];
+		if (sum * 200 > g->peak_bytes)
+			break;
+	}
+	return size;
+}
+
 int ts_plan_make(const struct ts_profile *profile, uint64_t limit_bytes,
         const struct ts_plan_options *options, struct ts_plan *ret_plan,
         struct ts_plan_stats *ret_stats)
@@ -232,6 +285,7 @@ int ts_plan_make(const struct ts_profile *profile, uint64_t limit_bytes,
 	        .n_ops = profile->n_ops,
 	        .n_values = profile->n_values};
 	struct ts_graph g;
+	bool done = false;
 	int err = ts_graph_init(&g, profile, &(struct ts_graph_options){0});
 
 	if (err)
@@ -245,19 +299,19 @@ int ts_plan_make(const struct ts_profile *profile, uint64_t limit_bytes,
 	else if (limit_bytes < g.floor_bytes)
 		err = -ENOSPC;
 	if (!graph_options.min_gap_bytes)
-		graph_options.min_gap_bytes = g.peak_bytes >> MIN_GAP_SHIFT;
-	if (!err) {
+		graph_options.min_gap_bytes = worth_moving(&g);
+	if (!err && graph_options.min_gap_bytes > 1) {
 		struct ts_graph coarse;
 
 		err = ts_graph_init(&coarse, profile, &graph_options);
-		if (!err && coarse.floor_bytes <= limit_bytes)
+		done = !err && coarse.floor_bytes <= limit_bytes;
+		if (done)
 			err = plan_graph(&coarse, limit_bytes, options, &plan,
 			        ret_stats);
-		else if (!err)
-			err = plan_graph(
-			        &g, limit_bytes, options, &plan, ret_stats);
 		ts_graph_finish(&coarse);
 	}
+	if (!err && !done)
+		err = plan_graph(&g, limit_bytes, options, &plan, ret_stats);
 	ts_graph_finish(&g);
 	if (err && err != -ENOSPC)
 		ts_plan_finish(&plan);

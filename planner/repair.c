@@ -15,6 +15,7 @@ int ts_search_init(
 	memset(s, 0, sizeof(*s));
 	s->graph = graph;
 	s->limit_bytes = limit_bytes;
+	s->rounds = ROUNDS;
 	s->best.outcome.step_ns = TS_NEVER;
 	s->wait_ns = calloc(graph->n_gaps + UINT64_C(1), sizeof(*s->wait_ns));
 	err = s->wait_ns ? 0 : -ENOMEM;
@@ -103,7 +104,7 @@ int ts_search_two_pass(
 	pass->guard = 0.02;
 	pass->order = s->order;
 	memset(pass->verdict, TS_MAY, s->graph->n_gaps);
-	for (uint32_t round = 0; !err && round < ROUNDS; round++) {
+	for (uint32_t round = 0; !err && round < s->rounds; round++) {
 		struct ts_outcome outcome;
 		bool again = false;
 

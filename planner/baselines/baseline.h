@@ -42,6 +42,10 @@ int ts_baseline_barriers(struct ts_search *, struct ts_baseline_result *);
 /* Least recently used out, back when asked for. */
 int ts_baseline_lru(struct ts_search *, struct ts_baseline_result *);
 
+/* SwapAdvisor's choice without a run. 0 or -ENOMEM. */
+int ts_baseline_choose_swapadvisor(
+        struct ts_search *search, struct ts_choice *choice);
+
 /* All but the genetic algorithm, whose cost is a matter of taste. */
 struct ts_baseline {
 	const char *name;

@@ -53,8 +53,8 @@ static uint32_t pop(struct heap *h)
 	return top;
 }
 
-int ts_baseline_swapadvisor(
-        struct ts_search *search, struct ts_baseline_result *result)
+int ts_baseline_choose_swapadvisor(
+        struct ts_search *search, struct ts_choice *choice)
 {
 	const struct ts_graph *g = search->graph;
 	struct heap heap = {.graph = g};
@@ -63,10 +63,10 @@ int ts_baseline_swapadvisor(
 	heap.gaps = calloc(g->n_gaps + UINT64_C(1), sizeof(*heap.gaps));
 	if (!heap.gaps)
 		return -ENOMEM;
-	ts_baseline_clear(&result->choice);
+	ts_baseline_clear(choice);
 	for (uint32_t i = 0; i < g->n_ops; i++) {
 		for (uint32_t k = g->to_first[i]; k < g->to_first[i + 1]; k++) {
-			if (result->choice.action[g->by_to[k]] == TS_SWAP)
+			if (choice->action[g->by_to[k]] == TS_SWAP)
 				off -= g->gaps[g->by_to[k]].size_bytes;
 		}
 		while (g->mem_bytes[i] - off > search->limit_bytes && heap.n) {
@@ -74,7 +74,7 @@ int ts_baseline_swapadvisor(
 
 			if (g->gaps[gap].to_op <= i)
 				continue;
-			result->choice.action[gap] = TS_SWAP;
+			choice->action[gap] = TS_SWAP;
 			off += g->gaps[gap].size_bytes;
 		}
 		for (uint32_t k = g->from_first[i]; k < g->from_first[i + 1];
@@ -84,5 +84,15 @@ int ts_baseline_swapadvisor(
 		}
 	}
 	free(heap.gaps);
-	return ts_baseline_simulate(search, result, TS_WINDOWS_TURN, NULL);
+	return 0;
+}
+
+int ts_baseline_swapadvisor(
+        struct ts_search *search, struct ts_baseline_result *result)
+{
+	int err = ts_baseline_choose_swapadvisor(search, &result->choice);
+
+	return err ? err
+	           : ts_baseline_simulate(
+	                     search, result, TS_WINDOWS_TURN, NULL);
 }
