@@ -500,6 +500,19 @@ static void drain(struct ts_model *m, uint32_t op)
 	s->outcome.wait_in_ns += (uint64_t)(s->t - before);
 }
 
+/* What was there before the step can be copied out from its start on. */
+static void copy_what_came(struct ts_model *m)
+{
+	const struct ts_graph *g = m->graph;
+
+	for (uint32_t gap = m->copy_head[0]; gap != TS_NONE;
+	        gap = m->copy_next[gap]) {
+		if (g->gaps[gap].born_op == TS_NONE)
+			enqueue(m, g->gaps[gap].version);
+	}
+	start_d2h(m);
+}
+
 bool ts_engines_run_instr(struct ts_model *m, uint32_t k)
 {
 	struct ts_instr own = m->program.instrs[k];
@@ -513,6 +526,8 @@ bool ts_engines_run_instr(struct ts_model *m, uint32_t k)
 		open_windows(m, instr->op);
 		start_h2d(m, 0);
 	}
+	if (!k)
+		copy_what_came(m);
 	if (!wait_for(m, instr))
 		return false;
 	if (instr->value == TS_NONE)

@@ -133,11 +133,17 @@ static int try_baselines(struct ts_search *s)
 		err = ts_baseline_run(s, ts_baselines[i].fn, &result);
 		if (err)
 			break;
-		if (result.outcome.step_ns < s->best.outcome.step_ns ||
-		        !result.plain) {
-			memcpy(s->trial.action, result.choice.action,
-			        s->trial.n_gaps);
+		memcpy(s->trial.action, result.choice.action, s->trial.n_gaps);
+		if (!result.plain ||
+		        result.outcome.step_ns < s->best.outcome.step_ns)
 			err = ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
+		/* Reactive policies move only what turned out to be in the way.
+		 */
+		if (!err && result.reactive) {
+			ts_choice_copy(&s->trial, &result.choice);
+			for (uint32_t w = 0; !err && w < TS_WINDOW_MODES; w++)
+				err = ts_search_offer(
+				        s, (enum ts_window_mode)w, &outcome);
 		}
 		ts_choice_finish(&result.choice);
 	}

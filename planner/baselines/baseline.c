@@ -78,5 +78,12 @@ int ts_baseline_simulate(struct ts_search *search,
 	        search->model, &result->choice, &result->outcome, NULL);
 	ts_model_set_options(search->model, &plain);
 	result->plain = !options;
+	result->reactive = options && options->lazy_copies;
+	for (uint32_t i = 0; result->reactive && i < search->graph->n_gaps;
+	        i++) {
+		if (result->choice.action[i] == TS_SWAP &&
+		        ts_model_left(search->model)[i] == TS_NONE)
+			result->choice.action[i] = TS_KEEP;
+	}
 	return err;
 }

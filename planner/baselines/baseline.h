@@ -15,6 +15,8 @@ struct ts_baseline_result {
 	struct ts_outcome outcome;
 	/* outcome holds under the planner's own runtime rules as well. */
 	bool plain;
+	/* The choice was narrowed to what left the device as it ran. */
+	bool reactive;
 };
 
 /* Fills choice and outcome (fits == false: the policy has no plan). */

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Random small tapes: every plan fits, the bound is one, and plans are near
+ * the best that all combinations give. TS_TEST_TAPES: how many.
+ */
+#include "tests/unit/planner/suite.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "planner/baselines/baseline.h"
+#include "planner/bound.h"
+#include "planner/plan.h"
+#include "tests/unit/planner/random_tape.h"
+
+/* Sanitizers make everything some ten times slower. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TAPES 500
+#else
+#define TAPES 10000
+#endif
+
+/* The planner itself enumerates up to 3000; some longer ones stand beside. */
+#define MAX_COMBINATIONS  3000
+#define LONG_COMBINATIONS 20000
+#define LONG_EVERY        40
+
+struct totals {
+	uint32_t plans;
+	uint32_t compared;
+	uint32_t searched; /* compared, and too many for the enumeration */
+	double gap_sum;
+	double searched_sum;
+	double worst;
+	uint64_t worst_seed;
+};
+
+static uint32_t n_tapes(void)
+{
+	const char *text = getenv("TS_TEST_TAPES");
+
+	return text ? (uint32_t)strtoul(text, NULL, 10) : TAPES;
+}
+
+static uint64_t combinations(const struct ts_graph *g)
+{
+	uint64_t n = 1;
+
+	for (uint32_t i = 0; i < g->n_gaps && n <= LONG_COMBINATIONS; i++)
+		n *= g->gaps[i].replay_ns == TS_NEVER ? 2 : 3;
+	return n;
+}
+
+/* The fastest of all combinations in all window modes. */
+static uint64_t optimum(struct ts_search *s, uint64_t n)
+{
+	const struct ts_graph *g = s->graph;
+	uint64_t best = TS_NEVER;
+
+	for (uint64_t c = 0; c < n; c++) {
+		uint64_t rest = c;
+
+		for (uint32_t i = 0; i < g->n_gaps; i++) {
+			uint32_t k = g->gaps[i].replay_ns == TS_NEVER ? 2 : 3;
+
+			s->trial.action[i] = (uint8_t)(rest % k);
+			rest /= k;
+		}
+		for (uint32_t w = 0; w < TS_WINDOW_MODES; w++) {
+			struct ts_outcome o;
+
+			ts_windows_set(g, &s->trial, (enum ts_window_mode)w);
+			ck_assert_int_eq(
+			        ts_model_run(s->model, &s->trial, &o, NULL), 0);
+			if (o.fits && o.step_ns < best)
+				best = o.step_ns;
+		}
+	}
+	return best;
+}
+
+static void check_baselines(
+        struct ts_search *s, const struct ts_plan *plan, uint64_t seed)
+{
+	for (uint32_t i = 0; i < ts_n_baselines; i++) {
+		struct ts_baseline_result result;
+
+		ck_assert_int_eq(
+		        ts_baseline_run(s, ts_baselines[i].fn, &result), 0);
+		/* Barriers are timed without their memory. */
+		if (result.outcome.fits &&
+		        ts_baselines[i].fn != ts_baseline_barriers)
+			ck_assert_msg(plan->predicted_step_ns <=
+			                      result.outcome.step_ns,
+			        "seed %" PRIu64 ": %s takes %" PRIu64
+			        ", the plan %" PRIu64,
+			        seed, ts_baselines[i].name,
+			        result.outcome.step_ns,
+			        plan->predicted_step_ns);
+		ts_choice_finish(&result.choice);
+	}
+}
+
+static void check_tape(uint64_t seed, struct totals *totals)
+{
+	struct ts_plan_options options = ts_plan_default_options();
+	struct ts_input_error error;
+	struct ts_random random;
+	struct ts_search search;
+	struct ts_profile p;
+	struct ts_graph g;
+	struct ts_plan plan;
+	uint64_t limit, n, best;
+
+	ck_assert_int_eq(ts_random_tape(seed, &p), 0);
+	ck_assert_msg(!ts_profile_check(&p, &error), "seed %" PRIu64 ": %s %s",
+	        seed, error.path, error.message);
+	ck_assert_int_eq(
+	        ts_graph_init(&g, &p, &(struct ts_graph_options){0}), 0);
+	ts_random_seed(&random, seed ^ 777);
+	limit = g.floor_bytes + (g.peak_bytes - g.floor_bytes) *
+	                                ts_random_below(&random, 100) / 100;
+	options.min_gap_bytes = 1;
+	ck_assert_msg(!ts_plan_make(&p, limit, &options, &plan, NULL),
+	        "seed %" PRIu64 ": no plan for a limit above the floor", seed);
+	totals->plans++;
+	ck_assert_msg(plan.predicted_peak_bytes <= limit,
+	        "seed %" PRIu64 ": peak above the limit", seed);
+	ck_assert_int_eq(ts_search_init(&search, &g, limit), 0);
+	check_baselines(&search, &plan, seed);
+	n = combinations(&g);
+	if (n <= MAX_COMBINATIONS ||
+	        (n <= LONG_COMBINATIONS && seed % LONG_EVERY == 0)) {
+		double gap;
+
+		best = optimum(&search, n);
+		ck_assert_msg(plan.bound_step_ns <= best + 1,
+		        "seed %" PRIu64 ": bound %" PRIu64 " above %" PRIu64,
+		        seed, plan.bound_step_ns, best);
+		gap = 100 * (double)plan.predicted_step_ns / (double)best - 100;
+		totals->compared++;
+		totals->gap_sum += gap;
+		if (n > MAX_COMBINATIONS) {
+			totals->searched++;
+			totals->searched_sum += gap;
+		}
+		if (gap > totals->worst) {
+			totals->worst = gap;
+			totals->worst_seed = seed;
+		}
+	}
+	ts_search_finish(&search);
+	ts_plan_finish(&plan);
+	ts_graph_finish(&g);
+	ts_profile_finish(&p);
+}
+
+START_TEST(plans_of_random_tapes_fit_and_are_near_the_best)
+{
+	struct totals t = {0};
+
+	for (uint32_t seed = 0; seed < n_tapes(); seed++)
+		check_tape(seed, &t);
+	printf("%u tapes, %u compared with all combinations: mean gap %.4f %%, "
+	       "worst %.2f %% (seed %" PRIu64 "); %u of them beyond the "
+	       "enumeration: mean %.3f %%\n",
+	        t.plans, t.compared, t.gap_sum / t.compared, t.worst,
+	        t.worst_seed, t.searched,
+	        t.searched ? t.searched_sum / t.searched : 0);
+	ck_assert_uint_eq(t.plans, n_tapes());
+	ck_assert_uint_gt(t.compared, t.plans / 3);
+	ck_assert_double_le(t.gap_sum / t.compared, 1);
+	ck_assert_double_le(t.worst, 10);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+	        plans_of_random_tapes_fit_and_are_near_the_best};
+
+	return ts_run_suite("planner properties", tests, 1, 3000);
+}
