@@ -131,6 +131,7 @@ static int enumerate(struct improve *im, uint32_t combinations)
 		uint32_t rest = c;
 
 		memset(s->trial.action, TS_KEEP, s->trial.n_gaps);
+		memset(s->trial.late, 0, s->trial.n_gaps);
 		for (uint32_t i = 0; i < im->n; i++) {
 			const struct movable *m = &im->movable[i];
 
@@ -280,6 +281,8 @@ static int walk(struct improve *im, uint32_t evaluations)
 			s->trial.action[m->gap] =
 			        m->actions[draw(im, m->n_actions)];
 		}
+		if (small && draw(im, 8) == 0)
+			s->trial.late[im->movable[draw(im, im->n)].gap] ^= 1;
 		if (small && draw(im, 8) == 0)
 			windows =
 			        (enum ts_window_mode)draw(im, TS_WINDOW_MODES);

@@ -133,6 +133,7 @@ static int try_baselines(struct ts_search *s)
 		err = ts_baseline_run(s, ts_baselines[i].fn, &result);
 		if (err)
 			break;
+		memset(s->trial.late, 0, s->trial.n_gaps);
 		memcpy(s->trial.action, result.choice.action, s->trial.n_gaps);
 		if (!result.plain ||
 		        result.outcome.step_ns < s->best.outcome.step_ns)
@@ -141,9 +142,15 @@ static int try_baselines(struct ts_search *s)
 		 */
 		if (!err && result.reactive) {
 			ts_choice_copy(&s->trial, &result.choice);
-			for (uint32_t w = 0; !err && w < TS_WINDOW_MODES; w++)
-				err = ts_search_offer(
-				        s, (enum ts_window_mode)w, &outcome);
+			for (uint32_t w = 0; !err && w < 2 * TS_WINDOW_MODES;
+			        w++) {
+				memset(s->trial.late, w >= TS_WINDOW_MODES,
+				        s->trial.n_gaps);
+				err = ts_search_offer(s,
+				        (enum ts_window_mode)(
+				                w % TS_WINDOW_MODES),
+				        &outcome);
+			}
 		}
 		ts_choice_finish(&result.choice);
 	}

@@ -233,6 +233,7 @@ int ts_plan_to_choice(const struct ts_plan *plan, const struct ts_graph *g,
 		        &root, "n_ops", "the plan is for another tape");
 	memset(choice->action, TS_KEEP, choice->n_gaps);
 	memset(choice->window, 0, choice->n_gaps * sizeof(*choice->window));
+	memset(choice->late, 0, choice->n_gaps * sizeof(*choice->late));
 	for (uint32_t i = 0; i < plan->n_decisions; i++) {
 		const struct ts_decision *d = &plan->decisions[i];
 		struct ts_json_at list = {NULL, &root, "decisions", 0, error};
@@ -250,6 +251,7 @@ int ts_plan_to_choice(const struct ts_plan *plan, const struct ts_graph *g,
 			return ts_json_bad(
 			        &at, NULL, "this value cannot be replayed");
 		choice->action[gap] = (uint8_t)d->action;
+		choice->late[gap] = d->offload_op == d->from_op;
 		choice->window[gap] =
 		        d->prefetch_op == TS_NONE ? 0 : d->prefetch_op;
 	}

@@ -13,7 +13,8 @@ int ts_choice_init(struct ts_choice *choice, uint32_t n_gaps)
 	choice->n_gaps = n_gaps;
 	choice->action = calloc(n_gaps + UINT64_C(1), sizeof(*choice->action));
 	choice->window = calloc(n_gaps + UINT64_C(1), sizeof(*choice->window));
-	if (choice->action && choice->window)
+	choice->late = calloc(n_gaps + UINT64_C(1), sizeof(*choice->late));
+	if (choice->action && choice->window && choice->late)
 		return 0;
 	ts_choice_finish(choice);
 	return -ENOMEM;
@@ -23,6 +24,7 @@ void ts_choice_finish(struct ts_choice *choice)
 {
 	free(choice->action);
 	free(choice->window);
+	free(choice->late);
 	memset(choice, 0, sizeof(*choice));
 }
 
@@ -30,6 +32,7 @@ void ts_choice_copy(struct ts_choice *to, const struct ts_choice *from)
 {
 	memcpy(to->action, from->action, from->n_gaps * sizeof(*to->action));
 	memcpy(to->window, from->window, from->n_gaps * sizeof(*to->window));
+	memcpy(to->late, from->late, from->n_gaps * sizeof(*to->late));
 }
 
 int ts_program_init(struct ts_program *p, const struct ts_graph *graph)
@@ -375,8 +378,10 @@ int ts_program_compile(struct ts_program *p, const struct ts_choice *choice)
 		if (info->to_op >= g->n_ops)
 			p->cyclic = true;
 		if (!p->held[gap])
-			p->copy_op[gap] =
-			        info->born_op == TS_NONE ? 0 : info->born_op;
+			p->copy_op[gap] = choice->late[gap] ? info->from_op
+			                  : info->born_op == TS_NONE
+			                          ? 0
+			                          : info->born_op;
 	}
 	for (uint32_t i = 0; !err && i < g->n_ops; i++)
 		err = compile_op(p, choice, i);

@@ -25,6 +25,8 @@ struct ts_choice {
 	 * count (above n_ops: in the next step); 0: right after the gap began.
 	 */
 	uint32_t *window;
+	/* By gap: the copy out waits until the gap begins. */
+	uint8_t *late;
 };
 
 int ts_choice_init(struct ts_choice *choice, uint32_t n_gaps);

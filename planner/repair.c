@@ -63,12 +63,14 @@ static void clear(struct ts_choice *choice)
 {
 	memset(choice->action, TS_KEEP, choice->n_gaps);
 	memset(choice->window, 0, choice->n_gaps * sizeof(*choice->window));
+	memset(choice->late, 0, choice->n_gaps * sizeof(*choice->late));
 }
 
 int ts_search_emergency(struct ts_search *s)
 {
 	struct ts_outcome outcome;
 
+	clear(&s->trial);
 	memset(s->trial.action, TS_SWAP, s->trial.n_gaps);
 	return ts_search_offer(s, TS_WINDOWS_NEED, &outcome);
 }

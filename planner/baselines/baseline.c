@@ -62,6 +62,7 @@ void ts_baseline_clear(struct ts_choice *choice)
 {
 	memset(choice->action, TS_KEEP, choice->n_gaps);
 	memset(choice->window, 0, choice->n_gaps * sizeof(*choice->window));
+	memset(choice->late, 0, choice->n_gaps * sizeof(*choice->late));
 }
 
 int ts_baseline_simulate(struct ts_search *search,
