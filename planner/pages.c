@@ -242,8 +242,8 @@ static int place(
 	uint32_t first = p->pages->n_runs, fits;
 	int err = 0;
 
-	fits = free_chunks(p, spans, n, p->pages->peak_pages);
-	if (n == 1 || fits >= count) {
+	fits = n > 1 ? free_chunks(p, spans, n, p->pages->peak_pages) : count;
+	if (fits >= count) {
 		err = take(p, spans, n, count);
 		for (uint32_t i = 0; !err && i < n; i++)
 			err = add_residency(p, object, &spans[i], first);

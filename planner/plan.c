@@ -23,6 +23,7 @@ struct ts_plan_options ts_plan_default_options(void)
 	return (struct ts_plan_options){
 	        .search_evaluations = TS_SEARCH_AUTO,
 	        .baselines = true,
+	        .pages = true,
 	};
 }
 
@@ -208,6 +209,8 @@ static int search_short(
 		err = ts_search_emergency(s);
 	if (!err && options->baselines)
 		err = try_baselines(s);
+	if (!err && s->best.outcome.fits && evaluations(g, options))
+		err = ts_search_frontier(s);
 	if (!err && s->best.outcome.fits)
 		err = ts_search_improve(s, evaluations(g, options));
 	return err;
@@ -248,7 +251,7 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 	if (!err)
 		err = fill_replays(plan, &search);
 	/* Placing pages is quadratic; the longest tapes go without. */
-	if (!err && g->n_objects <= MAX_PAGED_OBJECTS)
+	if (!err && options->pages && g->n_objects <= MAX_PAGED_OBJECTS)
 		err = fill_pages(plan, &search);
 	if (!err) {
 		plan->predicted_step_ns = search.best.outcome.step_ns;

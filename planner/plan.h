@@ -80,6 +80,8 @@ struct ts_plan_options {
 	uint64_t min_gap_bytes;
 	/* Plans of the baselines are tried as well. */
 	bool baselines;
+	/* Pages are assigned statically. */
+	bool pages;
 };
 
 /* What ts_plan_make() does unless told otherwise. */

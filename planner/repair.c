@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "planner/repair.h"
+#include "planner/frontier.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ROUNDS 6
+/* Halvings of the capacity that the frontier's knapsack gets. */
+#define CAPACITY_TURNS 7
 
 int ts_search_init(
         struct ts_search *s, const struct ts_graph *graph, uint64_t limit_bytes)
@@ -190,4 +193,33 @@ int ts_search_settle(struct ts_search *s)
 		return 0;
 	}
 	return ts_model_run(s->model, &s->best.choice, &outcome, s->wait_ns);
+}
+
+int ts_search_frontier(struct ts_search *s)
+{
+	uint64_t low = 0, high = s->limit_bytes;
+	struct ts_frontiers *frontiers;
+	int err = ts_frontiers_create(s->graph, &frontiers);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	for (uint32_t turn = 0; !err && turn < CAPACITY_TURNS; turn++) {
+		uint64_t mid = low + (high - low) / 2;
+		struct ts_outcome outcome;
+
+		ts_choice_copy(&s->trial, &s->best.choice);
+		err = ts_frontiers_choose(frontiers, mid, &s->trial);
+		for (uint32_t i = 0; !err && i < s->graph->n_gaps; i++) {
+			if (s->best.choice.action[i] == TS_SWAP)
+				s->trial.action[i] = TS_SWAP;
+		}
+		if (!err)
+			err = ts_search_offer(s, s->best.windows, &outcome);
+		if (!err && outcome.fits)
+			low = mid;
+		else
+			high = mid;
+	}
+	ts_frontiers_destroy(frontiers);
+	return err;
 }

@@ -59,6 +59,12 @@ int ts_search_ablation(struct ts_search *search, enum ts_swap_order order,
  */
 int ts_search_settle(struct ts_search *search);
 
+/*
+ * Save sets of regions from their frontiers, with the swaps of the best plan
+ * so far, at the largest capacity that still runs within the limit.
+ */
+int ts_search_frontier(struct ts_search *search);
+
 /* Everything off the device between its uses: fits if anything does. */
 int ts_search_emergency(struct ts_search *search);
 
