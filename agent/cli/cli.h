@@ -37,6 +37,7 @@ int ts_cli_bound(int argc, char **argv);
 int ts_cli_sweep(int argc, char **argv);
 int ts_cli_tables(int argc, char **argv);
 int ts_cli_inspect(int argc, char **argv);
+int ts_cli_doctor(int argc, char **argv);
 int ts_cli_schema(int argc, char **argv);
 
 /*

@@ -19,6 +19,7 @@ static const struct ts_cli_command commands[] = {
         {"tables", ts_cli_tables,
                 "the papers' tables beside ours and the bound"},
         {"workload", ts_cli_workload, "write a reference workload's profile"},
+        {"doctor", ts_cli_doctor, "whether tapeswap can work here, and why"},
         {"schema", ts_cli_schema, "print a JSON schema: schema NAME"},
 };
 

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""`tapeswap doctor`: each thing it can find out, and its exit status.
+
+Usage: test_doctor.py TAPESWAP SIMGPU_FOLDER; without the folder the cases
+that need a driver are left out.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+TAPESWAP = sys.argv[1]
+SIMGPU = sys.argv[2] if len(sys.argv) > 2 else None
+
+
+class Doctor(unittest.TestCase):
+    def run_doctor(self, *arguments, sim=False, **environment):
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(
+                ("TAPESWAP_", "LD_", "SIMGPU_", "PYTORCH_", "CUDA_")
+            )
+        }
+        if sim:
+            clean.update(LD_LIBRARY_PATH=SIMGPU, SIMGPU_DEVICE="tiny-1g")
+        return subprocess.run(
+            [TAPESWAP, "doctor", *arguments],
+            env={**clean, **environment},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def findings(self, **environment):
+        done = self.run_doctor("--json", **environment)
+        root = json.loads(done.stdout)
+        self.assertEqual(done.returncode, 0 if root["can_work"] else 1)
+        return root["can_work"], {
+            item["subject"]: item for item in root["findings"]
+        }
+
+    def test_bad_setting(self):
+        can_work, found = self.findings(TAPESWAP_LIMIT="12GB x")
+        self.assertFalse(can_work)
+        self.assertEqual(found["setting"]["verdict"], "refused")
+        self.assertIn("TAPESWAP_LIMIT", found["setting"]["detail"])
+
+    def test_setting_shows_its_origin(self):
+        _, found = self.findings(TAPESWAP_LIMIT="12GiB")
+        self.assertEqual(
+            found["setting"]["detail"], "TAPESWAP_LIMIT=12GiB (environment)"
+        )
+
+    def test_allocators(self):
+        for value, verdict in (
+            ("max_split_size_mb:64", "supported"),
+            ("expandable_segments:True", "passed through"),
+            ("backend:cudaMallocAsync", "passed through"),
+        ):
+            _, found = self.findings(PYTORCH_CUDA_ALLOC_CONF=value)
+            self.assertEqual(found["allocator"]["verdict"], verdict, value)
+
+    def test_ipc(self):
+        _, found = self.findings()
+        self.assertEqual(found["IPC"]["verdict"], "refused")
+        _, found = self.findings(TAPESWAP_IPC="1")
+        self.assertEqual(found["IPC"]["verdict"], "passed through")
+
+    def test_blocking_launches(self):
+        _, found = self.findings(CUDA_LAUNCH_BLOCKING="1")
+        self.assertEqual(found["launches"]["verdict"], "passed through")
+        self.assertNotIn("launches", self.findings()[1])
+
+    def test_python_without_torch(self):
+        done = self.run_doctor("--python", "/nowhere/python")
+        self.assertIn("not found by /nowhere/python", done.stdout)
+
+    def test_usage(self):
+        self.assertEqual(self.run_doctor("--what").returncode, 2)
+        self.assertEqual(self.run_doctor("more").returncode, 2)
+
+    @unittest.skipUnless(SIMGPU, "no simulated GPU")
+    def test_driver(self):
+        can_work, found = self.findings(sim=True)
+        self.assertTrue(can_work, found)
+        self.assertEqual(found["driver"]["verdict"], "supported")
+        self.assertIn("1.0 GiB", found["device 0"]["detail"])
+        self.assertEqual(found["library"]["verdict"], "supported")
+
+    @unittest.skipUnless(SIMGPU, "no simulated GPU")
+    def test_page(self):
+        done = self.run_doctor(sim=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(
+            done.stdout.splitlines()[-1], "tapeswap can work here"
+        )
+        self.assertEqual(done.stderr, "")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
