@@ -106,7 +106,7 @@ uint64_t ts_region_replay_ns(const struct ts_graph *g, uint32_t region_index,
 		if (counted)
 			continue;
 		ns += producer.duration_ns;
-		ran++;
+		ran += producer.op != TS_NONE;
 	}
 	if (ret_dead_ops)
 		*ret_dead_ops = end - region->first_op > ran

@@ -17,7 +17,7 @@ struct ts_knapsack_class {
 };
 
 /* Cells of the capacity; bytes are rounded up, so that the sum fits. */
-#define TS_KNAPSACK_CELLS 2048
+#define TS_KNAPSACK_CELLS 512
 
 /*
  * Takes one item of each class for the largest gain within @capacity_bytes:
