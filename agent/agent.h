@@ -45,8 +45,12 @@ void ts_agent_touch(struct ts_op *op, CUdeviceptr address, size_t bytes,
  */
 CUresult ts_agent_pin_op(struct ts_op *op);
 
-/* Host memory goes to the device: addresses in it pin what they point to. */
-void ts_agent_scan_host(const void *source, size_t bytes);
+/*
+ * Host memory goes to @dst on the device: addresses in it pin what they point
+ * to. @source that is no host memory is left alone. What cannot be pinned gives
+ * the result the copy must have.
+ */
+CUresult ts_agent_scan_host(CUdeviceptr dst, const void *source, size_t bytes);
 
 /* What @address points into is known outside: stays resident till freed. */
 CUresult ts_agent_pin(CUdeviceptr address);

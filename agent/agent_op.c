@@ -163,8 +163,10 @@ static CUresult pin_range(const struct ts_range *range)
 
 static void pin_found(const struct ts_range *block, void *data)
 {
-	(void)data;
-	pin_range(block);
+	CUresult *result = data, rc = pin_range(block);
+
+	if (*result == CUDA_SUCCESS)
+		*result = rc;
 }
 
 /*
@@ -173,35 +175,38 @@ static void pin_found(const struct ts_range *block, void *data)
  * other read (some containers) only sources that are no device memory we know
  * of are looked at.
  */
-void ts_agent_scan_host(const void *source, size_t bytes)
+CUresult ts_agent_scan_host(CUdeviceptr dst, const void *source, size_t bytes)
 {
 	uint64_t words[SCAN_PIECE_BYTES / sizeof(uint64_t)];
 	const char *at = source;
-	size_t skip = -(uintptr_t)at % sizeof(words[0]);
+	/* Kernels read the table where it arrives, by aligned words there. */
+	size_t skip = -dst % sizeof(words[0]);
+	CUresult result = CUDA_SUCCESS;
 
 	if (!source || bytes > SCAN_BYTES_MAX || bytes < skip ||
 	        !ts_agent_places())
-		return;
+		return CUDA_SUCCESS;
 	at += skip;
 	bytes = (bytes - skip) / sizeof(words[0]) * sizeof(words[0]);
-	while (bytes) {
+	while (bytes && result == CUDA_SUCCESS) {
 		size_t piece = bytes < sizeof(words) ? bytes : sizeof(words);
 		struct ts_allocation ignored;
 		int rc = ts_peek(at, piece, words);
 
 		if (!rc)
 			ts_scan_words(&ts_agent.blocks, words, piece, pin_found,
-			        NULL);
+			        &result);
 		else if (rc != -EFAULT &&
 		         !ts_blocks_find_allocation(&ts_agent.blocks,
 		                 (uint64_t)(uintptr_t)at, &ignored))
-			ts_scan_words(
-			        &ts_agent.blocks, at, piece, pin_found, NULL);
+			ts_scan_words(&ts_agent.blocks, at, piece, pin_found,
+			        &result);
 		else
-			return;
+			break;
 		at += piece;
 		bytes -= piece;
 	}
+	return result;
 }
 
 CUresult ts_agent_pin(CUdeviceptr address)

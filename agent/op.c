@@ -248,7 +248,6 @@ void ts_scan_words(struct ts_blocks *blocks, const void *words, size_t bytes,
 	const char *end = at + bytes;
 	size_t count = 0;
 
-	at += (8 - (uintptr_t)at % 8) % 8;
 	while (at + 8 <= end) {
 		ts_mutex_lock(&blocks->lock);
 		for (count = 0; at + 8 <= end && count < SCAN_FOUND_MAX;

@@ -88,8 +88,9 @@ void ts_op_touch(struct ts_op *op, struct ts_blocks *blocks, uint64_t address,
 void ts_op_touch_params(struct ts_op *op, struct ts_blocks *blocks);
 
 /*
- * Calls @found for every block that an aligned word of @bytes of host memory
- * points into, with the block's range, outside any lock.
+ * Calls @found for every block that one of the words in @bytes of host memory
+ * points into, with the block's range, outside any lock. The first word begins
+ * at @words, which need not be aligned.
  */
 void ts_scan_words(struct ts_blocks *blocks, const void *words, size_t bytes,
         void (*found)(const struct ts_range *block, void *data), void *data);

@@ -4,8 +4,10 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "intercept/driver.h"
+#include "intercept/guard.h"
 #include "intercept/lookup.h"
 #include "intercept/real_dlsym.h"
 
@@ -15,8 +17,9 @@
 
 /*
  * Keeps the three arguments over two calls, with the stack aligned to 16: the
- * filter may answer (rax), else the next function's address is asked for and
- * jumped to with everything as it was. endbr64 is a no-op without CET.
+ * filter may answer (rax) or put another handle in the first one's place, else
+ * the next function's address is asked for and jumped to with everything as it
+ * was. endbr64 is a no-op without CET.
  */
 #define FORWARD(name, next)                                                    \
 	__asm__(".text\n"                                                      \
@@ -32,6 +35,7 @@
 	        "	push %rdx\n"                                                 \
 	        "	.cfi_adjust_cfa_offset 8\n"                                  \
 	        "	mov 24(%rsp), %rdx\n"                                        \
+	        "	lea 16(%rsp), %rcx\n"                                        \
 	        "	call ts_dlsym_filter\n"                                      \
 	        "	test %rax, %rax\n"                                           \
 	        "	jnz 1f\n"                                                    \
@@ -51,10 +55,11 @@
 FORWARD("dlsym", "ts_next_dlsym");
 FORWARD("dlvsym", "ts_next_dlvsym");
 
-static bool is_driver_name(const char *name)
+/* A quick look: cu and a capital, or cublas. */
+static bool may_be_exported(const char *name)
 {
-	return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' &&
-	       name[2] <= 'Z';
+	return name && name[0] == 'c' && name[1] == 'u' &&
+	       ((name[2] >= 'A' && name[2] <= 'Z') || name[2] == 'b');
 }
 
 /* A driver that looks up its own functions must find its own. */
@@ -66,19 +71,47 @@ static bool called_by_driver(const void *caller, const void *function)
 	       from.dli_fbase == in.dli_fbase;
 }
 
-void *ts_dlsym_filter(void *handle, const char *name, const void *caller)
+/* What this library exports beside the driver's names. */
+static bool is_exported(const char *name)
+{
+	return ts_hook_by_symbol(name) ||
+	       !strcmp(name, "cublasSetWorkspace_v2");
+}
+
+/*
+ * Where nobody else has the symbol a search of the whole scope must not find
+ * it here: the C library lacks it, and says so as dlsym does.
+ */
+static void hide_own(const char *name, void **ret_handle)
+{
+	void *library;
+
+	if (!is_exported(name) || ts_defined_elsewhere(name))
+		return;
+	library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+	if (library)
+		*ret_handle = library;
+}
+
+void *ts_dlsym_filter(
+        void *handle, const char *name, const void *caller, void **ret_handle)
 {
 	const struct ts_hook *hook;
 	const char *missing;
 	void *function;
 
-	if (!is_driver_name(name))
+	if (!may_be_exported(name))
 		return NULL;
 	/*
 	 * Where the whole scope is searched the wrappers are found as ordinary
 	 * symbols, from the place in it the caller stands at.
 	 */
-	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
+	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT) {
+		hide_own(name, ret_handle);
+		return NULL;
+	}
+	/* This library's own look-ups, and the driver's while it loads. */
+	if (ts_inside)
 		return NULL;
 	hook = ts_hook_by_symbol(name);
 	if (!hook || ts_driver_resolve(false, &missing) == -ENOENT)

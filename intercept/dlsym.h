@@ -10,9 +10,12 @@
 
 /*
  * For the assembly: the wrapper for @name in @handle, or NULL where the real
- * function is to answer. @caller is the return address of the program's call.
+ * function is to answer, with @ret_handle for its handle, which is @handle
+ * unless changed. @caller is the return address of the program's call. Takes
+ * no lock that is held while the loader's is waited for.
  */
-void *ts_dlsym_filter(void *handle, const char *name, const void *caller);
+void *ts_dlsym_filter(
+        void *handle, const char *name, const void *caller, void **ret_handle);
 
 /* The real functions to jump to; NULL only where the C library has none. */
 void *ts_next_dlsym(void);

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "intercept/lookup.h"
@@ -38,8 +39,9 @@ static const struct entry {
 };
 
 static pthread_mutex_t resolve_mutex = PTHREAD_MUTEX_INITIALIZER;
-static bool resolved;              /* Guarded by resolve_mutex. */
-static const char *missing_symbol; /* Guarded by resolve_mutex. */
+/* Written once with resolve_mutex; what it says is constant then. */
+static atomic_bool resolved;
+static const char *missing_symbol;
 static struct ts_gpu_ops gpu_ops;
 
 bool ts_driver_has(const void *entry)
@@ -50,18 +52,22 @@ bool ts_driver_has(const void *entry)
 	return function != (void *)missing;
 }
 
-static void resolve_from(void *library)
+/* Returns the first required function that @library lacks, or NULL. */
+static const char *resolve_from(void *library, struct ts_driver *driver)
 {
+	const char *lacking = NULL;
+
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
 		void *function = ts_real_dlsym(library, entries[i].symbol);
 
-		if (function) {
-			memcpy((char *)&ts_driver + entries[i].offset,
-			        &function, sizeof(function));
-		} else if (entries[i].need == REQUIRED && !missing_symbol) {
-			missing_symbol = entries[i].symbol;
-		}
+		if (!function && entries[i].need == REQUIRED && !lacking)
+			lacking = entries[i].symbol;
+		if (!function)
+			function = (void *)missing;
+		memcpy((char *)driver + entries[i].offset, &function,
+		        sizeof(function));
 	}
+	return lacking;
 }
 
 /* What the runtime may call, all of it from the one table. */
@@ -73,30 +79,43 @@ static void fill_gpu_ops(void)
 	};
 }
 
+int ts_driver_state(const char **ret_missing)
+{
+	*ret_missing = NULL;
+	if (!atomic_load(&resolved))
+		return -ENOENT;
+	*ret_missing = missing_symbol;
+	return missing_symbol ? -ENOSYS : 0;
+}
+
+/*
+ * The loader's lock is held by whoever runs constructors, which may look up
+ * functions here: it is waited for without a lock. Two threads may both fill
+ * a table; the first one's counts.
+ */
 int ts_driver_resolve(bool load, const char **ret_missing)
 {
+	struct ts_driver driver;
+	const char *lacking;
 	void *library;
-	int rc = 0;
 
-	pthread_mutex_lock(&resolve_mutex);
-	if (resolved)
-		goto out;
+	if (atomic_load(&resolved))
+		return ts_driver_state(ret_missing);
 	/* The handle is kept: the functions must not go away. */
 	library = dlopen("libcuda.so.1", RTLD_NOW | (load ? 0 : RTLD_NOLOAD));
-	if (!library) {
-		rc = -ENOENT;
-		goto out;
+	if (!library)
+		return ts_driver_state(ret_missing);
+	lacking = resolve_from(library, &driver);
+	pthread_mutex_lock(&resolve_mutex);
+	if (!atomic_load(&resolved)) {
+		ts_driver = driver;
+		missing_symbol = lacking;
+		ts_lookup_index();
+		fill_gpu_ops();
+		atomic_store(&resolved, true);
 	}
-	resolve_from(library);
-	ts_lookup_index();
-	fill_gpu_ops();
-	resolved = true;
-out:
-	*ret_missing = missing_symbol;
-	if (missing_symbol)
-		rc = -ENOSYS;
 	pthread_mutex_unlock(&resolve_mutex);
-	return rc;
+	return ts_driver_state(ret_missing);
 }
 
 const struct ts_gpu_ops *ts_driver_gpu_ops(void)

@@ -29,6 +29,9 @@ extern struct ts_driver ts_driver;
  */
 int ts_driver_resolve(bool load, const char **ret_missing);
 
+/* What ts_driver_resolve() last came to; takes no lock. */
+int ts_driver_state(const char **ret_missing);
+
 /* The table's part that the runtime and the agent call. */
 const struct ts_gpu_ops *ts_driver_gpu_ops(void);
 

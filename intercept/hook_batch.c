@@ -10,53 +10,55 @@ static CUresult batch_begin(struct ts_op *op, const CUdeviceptr *dsts,
         const CUdeviceptr *srcs, const size_t *sizes, size_t count,
         ts_stream_key stream)
 {
+	CUresult rc = CUDA_SUCCESS;
+
 	if (!dsts || !srcs || !sizes)
 		count = 0;
 	if (!ts_op_enter(op, TS_OP_COPY, "MemcpyBatchAsync", stream))
 		return CUDA_SUCCESS;
-	for (size_t i = 0; i < count; i++) {
-		op->bytes += sizes[i];
-		ts_agent_touch(op, srcs[i], sizes[i], TS_ACCESS_READ);
-		ts_agent_touch(op, dsts[i], sizes[i], TS_ACCESS_WRITE);
-	}
-	return ts_agent_op_begin(op);
+	for (size_t i = 0; i < count && rc == CUDA_SUCCESS; i++)
+		rc = ts_copy_touch(op, dsts[i], srcs[i], sizes[i]);
+	return rc == CUDA_SUCCESS ? ts_agent_op_begin(op) : rc;
 }
 
-/* Lengths of 0 mean: as long as what is copied. */
-static void touch_operand(struct ts_op *op, const CUmemcpy3DOperand *operand,
-        const CUextent3D *extent, enum ts_access access)
+/* As a copy of three dimensions; lengths of 0 mean: as long as copied. */
+static void put_operand(const CUmemcpy3DOperand *operand, CUdeviceptr *address,
+        size_t *pitch, size_t *height, CUmemorytype *type)
 {
-	size_t row = operand->op.ptr.rowLength;
-	size_t height = operand->op.ptr.layerHeight;
-
+	*type = CU_MEMORYTYPE_ARRAY;
 	if (operand->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
 		return;
-	if (!row)
-		row = extent->width;
-	if (!height)
-		height = extent->height;
-	if (access == TS_ACCESS_WRITE &&
-	        (row != extent->width || height != extent->height))
-		access = TS_ACCESS_READWRITE;
-	ts_agent_touch(
-	        op, operand->op.ptr.ptr, row * height * extent->depth, access);
+	*type = CU_MEMORYTYPE_UNIFIED;
+	*address = operand->op.ptr.ptr;
+	*pitch = operand->op.ptr.rowLength;
+	*height = operand->op.ptr.layerHeight;
+}
+
+static CUresult touch_item(struct ts_op *op, const CUDA_MEMCPY3D_BATCH_OP *item)
+{
+	CUDA_MEMCPY3D copy = {.WidthInBytes = item->extent.width,
+	        .Height = item->extent.height,
+	        .Depth = item->extent.depth};
+
+	put_operand(&item->src, &copy.srcDevice, &copy.srcPitch,
+	        &copy.srcHeight, &copy.srcMemoryType);
+	put_operand(&item->dst, &copy.dstDevice, &copy.dstPitch,
+	        &copy.dstHeight, &copy.dstMemoryType);
+	return ts_copy_3d_touch(op, &copy);
 }
 
 static CUresult batch_3d_begin(struct ts_op *op,
         const CUDA_MEMCPY3D_BATCH_OP *items, size_t count, ts_stream_key stream)
 {
+	CUresult rc = CUDA_SUCCESS;
+
 	if (!items)
 		count = 0;
 	if (!ts_op_enter(op, TS_OP_COPY, "Memcpy3DBatchAsync", stream))
 		return CUDA_SUCCESS;
-	for (size_t i = 0; i < count; i++) {
-		const CUextent3D *extent = &items[i].extent;
-
-		op->bytes += extent->width * extent->height * extent->depth;
-		touch_operand(op, &items[i].src, extent, TS_ACCESS_READ);
-		touch_operand(op, &items[i].dst, extent, TS_ACCESS_WRITE);
-	}
-	return ts_agent_op_begin(op);
+	for (size_t i = 0; i < count && rc == CUDA_SUCCESS; i++)
+		rc = touch_item(op, &items[i]);
+	return rc == CUDA_SUCCESS ? ts_agent_op_begin(op) : rc;
 }
 
 static CUresult decompress_begin(struct ts_op *op,

@@ -4,7 +4,6 @@
  * is scratch, whatever passes through it. Which function to go on with is
  * looked up once.
  */
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,32 +23,22 @@ typedef int set_workspace(void *handle, void *workspace, size_t bytes);
 extern set_workspace ts_hook_set_workspace __asm__(SYMBOL)
         __attribute__((visibility("default")));
 
-/* A program has one of them; the newest ABI first. */
-static const char *const libraries[] = {
-        "libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
-
-static set_workspace *real_function(void)
+static set_workspace *real_function(const void *caller)
 {
 	static _Atomic(set_workspace *) known;
 	set_workspace *found =
 	        atomic_load_explicit(&known, memory_order_relaxed);
 
-	for (size_t i = 0;
-	        !found && i < sizeof(libraries) / sizeof(libraries[0]); i++) {
-		void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
-
-		if (!library)
-			continue;
-		found = (set_workspace *)ts_real_dlsym(library, SYMBOL);
-		dlclose(library);
-	}
+	if (found)
+		return found;
+	found = (set_workspace *)ts_next_for(caller, SYMBOL);
 	atomic_store_explicit(&known, found, memory_order_relaxed);
 	return found;
 }
 
 int ts_hook_set_workspace(void *handle, void *workspace, size_t bytes)
 {
-	set_workspace *real = real_function();
+	set_workspace *real = real_function(__builtin_return_address(0));
 	int status =
 	        real ? real(handle, workspace, bytes) : STATUS_NOT_SUPPORTED;
 

@@ -4,10 +4,10 @@
  * one node of a backward. It throws C++ exceptions, which pass through here:
  * this file is compiled with -fexceptions and leaves by a clean-up handler.
  */
-#include <dlfcn.h>
 #include <stdatomic.h>
-#include <stddef.h>
+#include <stdlib.h>
 
+#include "agent/base/log.h"
 #include "agent/turn.h"
 #include "intercept/real_dlsym.h"
 
@@ -23,21 +23,20 @@ typedef void evaluate_function(
 extern evaluate_function ts_hook_evaluate __asm__(NAME)
         __attribute__((visibility("default")));
 
-static evaluate_function *real_evaluate(void)
+static evaluate_function *real_evaluate(const void *caller)
 {
 	static _Atomic(evaluate_function *) known;
 	evaluate_function *found =
 	        atomic_load_explicit(&known, memory_order_relaxed);
-	void *library;
 
 	if (found)
 		return found;
-	/* Whoever calls this was linked against it, so that it is loaded. */
-	library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-	if (!library)
-		return NULL;
-	found = (evaluate_function *)ts_real_dlsym(library, NAME);
-	dlclose(library);
+	found = (evaluate_function *)ts_next_for(caller, NAME);
+	if (!found) {
+		/* A gradient left out in silence is worse than an end. */
+		ts_log(TS_LOG_ERROR, "no autograd engine defines " NAME);
+		abort();
+	}
 	atomic_store_explicit(&known, found, memory_order_relaxed);
 	return found;
 }
@@ -51,10 +50,9 @@ static void leave(const int *unused)
 void ts_hook_evaluate(
         void *engine, void *task, void *node, void *inputs, void *queue)
 {
-	evaluate_function *real = real_evaluate();
-	int scope __attribute__((cleanup(leave))) = 0;
+	evaluate_function *real = real_evaluate(__builtin_return_address(0));
+	int scope __attribute__((unused, cleanup(leave))) = 0;
 
 	ts_turn_node_begins();
-	if (real)
-		real(engine, task, node, inputs, queue);
+	real(engine, task, node, inputs, queue);
 }

@@ -39,12 +39,16 @@ static CUresult pin_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *node)
 static CUresult pin_copy(const CUDA_MEMCPY3D *copy)
 {
 	struct ts_op op;
+	CUresult rc;
 
 	if (!copy)
 		return CUDA_SUCCESS;
 	ts_op_init(&op, TS_OP_COPY, "graph copy");
-	ts_copy_3d_touch(&op, copy);
-	return ts_agent_pin_op(&op);
+	rc = ts_copy_3d_touch(&op, copy);
+	if (rc == CUDA_SUCCESS)
+		return ts_agent_pin_op(&op);
+	ts_op_finish(&op);
+	return rc;
 }
 
 static CUresult pin_set(CUdeviceptr dst, size_t pitch, size_t width,

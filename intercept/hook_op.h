@@ -18,7 +18,10 @@ static inline ts_stream_key ts_key(CUstream stream, ts_stream_key zero)
 	return stream ? (ts_stream_key)(uintptr_t)stream : zero;
 }
 
-/* 0 for @dst or @src: no device memory at that end. */
+/*
+ * 0 for @dst or @src: no plain memory at that end. @src may be host memory,
+ * which may hold addresses.
+ */
 CUresult ts_copy_begin(struct ts_op *op, const char *name, CUdeviceptr dst,
         CUdeviceptr src, size_t bytes, ts_stream_key stream);
 
@@ -33,8 +36,14 @@ CUresult ts_copy_3d_begin(struct ts_op *op, const char *name,
 CUresult ts_copy_3d_peer_begin(struct ts_op *op, const char *name,
         const CUDA_MEMCPY3D_PEER *copy, ts_stream_key stream);
 
-/* What a copy or set touches, without issuing it; see ts_op_init(). */
-void ts_copy_3d_touch(struct ts_op *op, const CUDA_MEMCPY3D *copy);
+/*
+ * What a copy or set touches, without issuing it; see ts_op_init(). Addresses
+ * in host memory that is copied are pinned; a result other than CUDA_SUCCESS
+ * says that they cannot be.
+ */
+CUresult ts_copy_touch(
+        struct ts_op *op, CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+CUresult ts_copy_3d_touch(struct ts_op *op, const CUDA_MEMCPY3D *copy);
 void ts_set_2d_touch(struct ts_op *op, CUdeviceptr dst, size_t pitch,
         size_t width, size_t height, size_t element_bytes);
 

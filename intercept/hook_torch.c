@@ -4,7 +4,6 @@
  * for every block it gives out or takes back, with its allocator's lock held:
  * nothing here waits for a thread that could need that lock.
  */
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -27,21 +26,15 @@ extern report_function ts_hook_c10_report __asm__(NEW_NAME)
 extern report_function ts_hook_c10_report_old __asm__(OLD_NAME)
         __attribute__((visibility("default")));
 
-/* libc10 is not in the global scope, so RTLD_NEXT would not find it. */
 static report_function *real_report(
-        const char *name, _Atomic(report_function *) *known)
+        const char *name, _Atomic(report_function *) *known, const void *caller)
 {
 	report_function *found =
 	        atomic_load_explicit(known, memory_order_relaxed);
-	void *library;
 
 	if (found)
 		return found;
-	library = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
-	if (!library)
-		return NULL;
-	found = (report_function *)ts_real_dlsym(library, name);
-	dlclose(library);
+	found = (report_function *)ts_next_for(caller, name);
 	atomic_store_explicit(known, found, memory_order_relaxed);
 	return found;
 }
@@ -61,7 +54,8 @@ void ts_hook_c10_report(void *block, int64_t bytes, uint64_t allocated,
         uint64_t reserved, uint32_t device)
 {
 	static _Atomic(report_function *) real;
-	report_function *next = real_report(NEW_NAME, &real);
+	report_function *next =
+	        real_report(NEW_NAME, &real, __builtin_return_address(0));
 
 	tell_agent(block, bytes, device);
 	if (next)
@@ -72,7 +66,8 @@ void ts_hook_c10_report_old(void *block, int64_t bytes, uint64_t allocated,
         uint64_t reserved, uint32_t device)
 {
 	static _Atomic(report_function *) real;
-	report_function *next = real_report(OLD_NAME, &real);
+	report_function *next =
+	        real_report(OLD_NAME, &real, __builtin_return_address(0));
 
 	tell_agent(block, bytes, device);
 	if (next)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "intercept/real_dlsym.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <stdatomic.h>
@@ -20,7 +21,9 @@ struct object {
 
 struct search {
 	const char *name;
-	bool past_self;
+	uintptr_t within; /* 0, or only the object with this address */
+	bool past_self;   /* only objects after this library */
+	bool seen_self;
 	void *found;
 };
 
@@ -101,16 +104,14 @@ static void *find_symbol(const struct object *object, const char *name)
 	}
 }
 
-static bool is_self(const struct dl_phdr_info *info)
+static bool contains(const struct dl_phdr_info *info, uintptr_t address)
 {
-	uintptr_t here = (uintptr_t)ts_real_dlsym;
-
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
 
-		if (segment->p_type == PT_LOAD && here >= start &&
-		        here - start < segment->p_memsz)
+		if (segment->p_type == PT_LOAD && address >= start &&
+		        address - start < segment->p_memsz)
 			return true;
 	}
 	return false;
@@ -121,10 +122,15 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 	struct search *search = data;
 	struct object object;
 
-	if (!search->past_self) {
-		search->past_self = is_self(info);
+	(void)size;
+	if (contains(info, (uintptr_t)ts_real_dlsym)) {
+		search->seen_self = true;
 		return 0;
 	}
+	if (search->past_self && !search->seen_self)
+		return 0;
+	if (search->within && !contains(info, search->within))
+		return 0;
 	/* The vDSO has no GNU hash in older kernels and no dlsym in any. */
 	if (read_object(info, &object))
 		search->found = find_symbol(&object, search->name);
@@ -133,7 +139,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 
 static void *next_definition(const char *name)
 {
-	struct search search = {.name = name};
+	struct search search = {.name = name, .past_self = true};
 
 	dl_iterate_phdr(visit, &search);
 	return search.found;
@@ -162,6 +168,46 @@ void *ts_next_dlvsym(void)
 		atomic_store_explicit(&found, function, memory_order_relaxed);
 	}
 	return function;
+}
+
+bool ts_defined_elsewhere(const char *name)
+{
+	struct search search = {.name = name};
+
+	dl_iterate_phdr(visit, &search);
+	return search.found != NULL;
+}
+
+/* What the caller's own dependencies define, which may be loaded locally. */
+static void *in_scope_of(const void *caller, const char *name)
+{
+	void *library, *found = NULL;
+	Dl_info from, in;
+
+	if (!dladdr(caller, &from) || !from.dli_fname)
+		return NULL;
+	library = dlopen(from.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	if (!library)
+		return NULL;
+	found = ts_real_dlsym(library, name);
+	dlclose(library);
+	/* For the program itself the search begins in the global scope. */
+	if (found && dladdr(found, &in) && dladdr((void *)visit, &from) &&
+	        in.dli_fbase == from.dli_fbase)
+		return NULL;
+	return found;
+}
+
+void *ts_next_for(const void *caller, const char *name)
+{
+	struct search own = {.name = name, .within = (uintptr_t)caller};
+	void *found;
+
+	dl_iterate_phdr(visit, &own);
+	if (own.found)
+		return own.found;
+	found = in_scope_of(caller, name);
+	return found ? found : next_definition(name);
 }
 
 void *ts_real_dlsym(void *handle, const char *name)

@@ -31,7 +31,7 @@ static int start_phase(void)
 
 	if (getauxval(AT_SECURE))
 		return TS_PHASE_OFF;
-	rc = ts_driver_resolve(true, &missing);
+	rc = ts_driver_state(&missing);
 	if (missing) {
 		ts_log(TS_LOG_ERROR, "off: the driver has no %s", missing);
 		return TS_PHASE_OFF;
@@ -49,16 +49,24 @@ static int start_phase(void)
 
 static void start(void)
 {
-	/* Loading the driver may call back into the wrappers. */
-	ts_inside = true;
 	ts_phase = start_phase();
-	ts_inside = false;
 }
 
 void ts_start(void)
 {
-	if (!ts_inside)
-		pthread_once(&start_once, start);
+	const char *missing;
+
+	if (ts_inside || ts_phase != TS_PHASE_FRESH)
+		return;
+	/*
+	 * Loading the driver may call back into the wrappers, and waits for
+	 * the loader, whose lock another thread may hold that comes here.
+	 */
+	ts_inside = true;
+	if (!getauxval(AT_SECURE))
+		ts_driver_resolve(true, &missing);
+	pthread_once(&start_once, start);
+	ts_inside = false;
 }
 
 /*

@@ -106,6 +106,61 @@ static int roads(void)
 	return 0;
 }
 
+/* Calls of a library to itself pass the wrappers and arrive. */
+static int engine(const char *path)
+{
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	int (*calls)(void) = NULL;
+
+	if (library)
+		calls = (int (*)(void))dlsym(library, "engine_calls");
+	if (!calls)
+		return fail("no library");
+	printf("%d\n", calls());
+	return 0;
+}
+
+static void *open_library(void *path)
+{
+	return dlopen(path, RTLD_NOW);
+}
+
+/* One thread runs a constructor that looks up the driver, another does too. */
+static int loader(const char *path)
+{
+	init_function *init;
+	pthread_t opener;
+	void *opened;
+
+	if (pthread_create(&opener, NULL, open_library, (void *)path))
+		return fail("thread");
+	usleep(100000);
+	init = (init_function *)dlsym(RTLD_DEFAULT, "cuInit");
+	if (!init || init(0))
+		return fail("cuInit");
+	pthread_join(opener, &opened);
+	printf("%s\n", opened ? "done" : "not opened");
+	return 0;
+}
+
+/* No driver has been loaded, and nothing here stands in for one. */
+static int absent(void)
+{
+	dlerror();
+	if (dlsym(RTLD_DEFAULT, "cuInit") || !dlerror())
+		return fail("cuInit of nobody");
+	if (dlsym(RTLD_NEXT, "cuMemAlloc_v2") || !dlerror())
+		return fail("cuMemAlloc_v2 of nobody");
+	if (dlsym(RTLD_DEFAULT, "cublasSetWorkspace_v2") || !dlerror())
+		return fail("cublasSetWorkspace_v2 of nobody");
+	if (!dlsym(RTLD_DEFAULT, "malloc") ||
+	        !dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL))
+		return fail("no libcuda.so.1");
+	if (strcmp(file_of(dlsym(RTLD_DEFAULT, "cuInit")), "libtapeswap.so"))
+		return fail("not the wrapper");
+	return 0;
+}
+
 static int initialize(void)
 {
 	init_function *init = (init_function *)dlsym(driver(), "cuInit");
@@ -330,6 +385,7 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(void);
 	} commands[] = {
+	        {"absent", absent},
 	        {"look-ups", look_ups},
 	        {"roads", roads},
 	        {"init", initialize},
@@ -344,6 +400,10 @@ int main(int argc, char **argv)
 	        {"threads", threads},
 	};
 
+	if (argc == 3 && !strcmp(argv[1], "engine"))
+		return engine(argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "loader"))
+		return loader(argv[2]);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (argc == 2 && !strcmp(argv[1], commands[i].name))
 			return commands[i].run();

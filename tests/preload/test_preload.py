@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The library preloaded into small programs, most of them without CUDA.
 
-Usage: test_preload.py LIBRARY HOST NEXT_MALLOC SIMGPU [TEST...]
+Usage: test_preload.py LIBRARY HOST NEXT_MALLOC SIMGPU ENGINE SLOW_START [TEST...]
 """
 
 import json
@@ -14,8 +14,8 @@ import sys
 import tempfile
 import unittest
 
-LIBRARY, HOST, NEXT_MALLOC, SIMGPU = (
-    str(pathlib.Path(a).resolve()) for a in sys.argv[1:5]
+LIBRARY, HOST, NEXT_MALLOC, SIMGPU, ENGINE, SLOW_START = (
+    str(pathlib.Path(a).resolve()) for a in sys.argv[1:7]
 )
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -87,6 +87,23 @@ class Preload(unittest.TestCase):
             done.stdout,
             "dlsym libtapeswap.so\ncuGetProcAddress libtapeswap.so\n",
         )
+
+    def test_calls_of_a_library_to_itself_arrive(self):
+        self.quiet(run(HOST, "engine", ENGINE), "3\n")
+
+    def test_look_ups_while_the_loader_is_busy(self):
+        for preload in "", LIBRARY:
+            done = run(
+                HOST,
+                "loader",
+                SLOW_START,
+                preload=preload + f":{SIMGPU}/libcuda.so.1",
+                TAPESWAP_LOG="error",
+            )
+            self.quiet(done, "done\n")
+
+    def test_driver_that_is_not_there_is_not_found(self):
+        self.quiet(run(HOST, "absent"))
 
     def test_work_and_exit_line(self):
         done = run(HOST, "work")
@@ -305,4 +322,4 @@ class Preload(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[5:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[7:]])
