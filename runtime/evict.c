@@ -90,18 +90,21 @@ static bool may_take(const struct ts_pager *pager, const struct ts_page *page,
 	return !capturing || ts_streams_done(&pager->streams, page->last_op);
 }
 
+/* At most @saves of those chosen have content to save. */
 static int choose_from(struct ts_pager *pager, struct ts_list *list,
-        size_t count, bool capturing)
+        size_t count, size_t saves, bool capturing)
 {
 	struct ts_list *at = list->next;
 
 	for (; at != list && pager->victims.count < count; at = at->next) {
 		struct ts_page *page =
 		        ts_container_of(at, struct ts_page, list);
+		bool copy = page->live_bytes && page->written;
 		struct ts_move *move;
 
-		if (!may_take(pager, page, capturing))
+		if (!may_take(pager, page, capturing) || (copy && !saves))
 			continue;
+		saves -= copy;
 		move = ts_moves_add(&pager->victims);
 		if (!move)
 			return -ENOMEM;
@@ -110,23 +113,55 @@ static int choose_from(struct ts_pager *pager, struct ts_list *list,
 		        .address = page->address,
 		        .handle = page->handle,
 		        .life = page->life,
-		        .copy = page->live_bytes && page->written,
+		        .copy = copy,
 		};
 	}
 	return 0;
 }
 
 /* Free pages first: they owe nobody anything. */
-static int choose(struct ts_pager *pager, size_t count, unsigned int flags)
+static int choose(
+        struct ts_pager *pager, size_t count, size_t saves, unsigned int flags)
 {
 	bool capturing = flags & TS_BEGIN_CAPTURING;
 	int rc;
 
 	pager->victims.count = 0;
-	rc = choose_from(pager, &pager->spare, count, capturing);
+	rc = choose_from(pager, &pager->spare, count, 0, capturing);
 	if (rc || capturing)
 		return rc;
-	return choose_from(pager, &pager->used, count, false);
+	return choose_from(pager, &pager->used, count, saves, false);
+}
+
+/* Host copies of pages that stay resident: without them those are dirty. */
+static void reclaim_slots(struct ts_pager *pager, size_t wanted)
+{
+	struct ts_list *at = pager->used.next;
+
+	for (; at != &pager->used && pager->host.free_slots < wanted;
+	        at = at->next) {
+		struct ts_page *page =
+		        ts_container_of(at, struct ts_page, list);
+
+		if (!page->host || (!page->busy && !page->pins))
+			continue;
+		ts_page_forget_host(pager, page);
+		page->written = true;
+	}
+}
+
+/*
+ * With a full host pool: pages that need no slot, and of others as many as
+ * there are slots. Where that finds none the shortage stands. Lock held.
+ */
+static int choose_without_slots(
+        struct ts_pager *pager, size_t count, unsigned int flags, int shortage)
+{
+	int rc;
+
+	reclaim_slots(pager, count);
+	rc = choose(pager, count, pager->host.free_slots, flags);
+	return rc || pager->victims.count ? rc : shortage;
 }
 
 /* Pinned slots for all that has to be saved; 1 where the lock was let go. */
@@ -224,10 +259,12 @@ int ts_pager_take_pages(struct ts_pager *pager, size_t count,
 
 	*ret_taken = 0;
 	do {
-		rc = choose(pager, count, flags);
+		rc = choose(pager, count, SIZE_MAX, flags);
 		if (!rc)
 			rc = need_slots(pager, ret_shortage);
 	} while (rc > 0);
+	if (rc < 0)
+		rc = choose_without_slots(pager, count, flags, rc);
 	if (rc || !pager->victims.count)
 		return rc;
 	rc = ts_chunks_reserve(&pager->chunks, pager->chunks.created);

@@ -34,12 +34,13 @@ CUresult ts_pager_strip(struct ts_pager *pager, struct ts_segment *segment)
 	return rc;
 }
 
-static int place(struct ts_pager *pager, uint64_t bytes, uint64_t *ret_address)
+static CUresult place(
+        struct ts_pager *pager, uint64_t bytes, uint64_t *ret_address)
 {
 	struct ts_segment *segment;
 	uint64_t address = 0;
 	bool slab = bytes < pager->page_bytes;
-	int rc;
+	CUresult rc;
 
 	ts_mutex_lock(&pager->lock);
 	for (struct ts_list *at = pager->slabs.next;
@@ -50,7 +51,7 @@ static int place(struct ts_pager *pager, uint64_t bytes, uint64_t *ret_address)
 	if (!address) {
 		rc = ts_segment_create(
 		        pager->ops, bytes, pager->page_bytes, slab, &segment);
-		if (rc)
+		if (rc != CUDA_SUCCESS)
 			return rc;
 		ts_mutex_lock(&pager->lock);
 		ts_map_insert(&pager->segments, &segment->node, segment->base);
@@ -60,7 +61,7 @@ static int place(struct ts_pager *pager, uint64_t bytes, uint64_t *ret_address)
 		ts_mutex_unlock(&pager->lock);
 	}
 	*ret_address = address;
-	return 0;
+	return CUDA_SUCCESS;
 }
 
 static bool can_ever_fit(struct ts_pager *pager, uint64_t bytes,
@@ -92,17 +93,18 @@ int ts_pager_alloc(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
 	        .access = TS_ACCESS_READ,
 	        .device = pager->device};
 	uint64_t in = 0, out = 0;
+	CUresult result;
 	int rc;
 
 	*ret_shortage = (struct ts_shortage){0};
 	if (!can_ever_fit(pager, bytes, ret_shortage) &&
 	        bytes > TS_PAGER_CUT_BYTES)
 		return -ENOMEM;
-	rc = place(pager, bytes, &range.address);
-	if (rc) {
+	result = place(pager, bytes, &range.address);
+	if (result != CUDA_SUCCESS) {
 		ret_shortage->short_of = TS_SHORT_DRIVER;
-		ret_shortage->result = CUDA_ERROR_OUT_OF_MEMORY;
-		return rc;
+		ret_shortage->result = result;
+		return ts_gpu_errno(result);
 	}
 	ts_pager_live(pager, range.address, bytes);
 	/* While memory lasts it behaves as plain memory does. */
@@ -121,19 +123,45 @@ int ts_pager_alloc(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
 	return 0;
 }
 
+static bool is_busy(const struct ts_segment *segment, uint64_t *last_op)
+{
+	for (size_t i = 0; i < segment->page_count; i++) {
+		if (segment->pages[i].busy)
+			return true;
+		if (segment->pages[i].last_op > *last_op)
+			*last_op = segment->pages[i].last_op;
+	}
+	return false;
+}
+
 /*
- * Takes the first segment of @freed, which no op uses, away from the driver
- * too. It leaves the list only where that succeeds. Gate held.
+ * Until no op uses @segment. Its blocks are gone, but another thread may have
+ * found them before that and be just about to issue its op. Lock held.
+ */
+static CUresult wait_unused(struct ts_pager *pager, struct ts_segment *segment)
+{
+	uint64_t last_op = 0;
+
+	while (is_busy(segment, &last_op))
+		ts_cond_wait(&pager->idle, &pager->lock);
+	return ts_streams_wait(&pager->streams, last_op, &pager->lock);
+}
+
+/*
+ * Takes the first segment of @freed away from the driver too, once no op uses
+ * it. It leaves the list only where that succeeds. Gate held.
  */
 static CUresult retire_first(struct ts_pager *pager, struct ts_list *freed)
 {
 	struct ts_segment *segment =
 	        ts_container_of(freed->next, struct ts_segment, slabs);
-	CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult rc;
 
 	ts_mutex_lock(&pager->lock);
-	if (!ts_chunks_reserve(&pager->chunks, pager->chunks.created))
-		rc = CUDA_SUCCESS;
+	rc = wait_unused(pager, segment);
+	if (rc == CUDA_SUCCESS &&
+	        ts_chunks_reserve(&pager->chunks, pager->chunks.created))
+		rc = CUDA_ERROR_OUT_OF_MEMORY;
 	ts_mutex_unlock(&pager->lock);
 	if (rc == CUDA_SUCCESS)
 		rc = ts_pager_strip(pager, segment);
@@ -200,12 +228,12 @@ CUresult ts_pager_free(struct ts_pager *pager, uint64_t address, uint64_t bytes,
 	entered = ts_pager_enter_context(pager);
 	number = ts_pager_last_op(pager);
 	rc = pager->ops->ctx_synchronize();
-	if (rc == CUDA_SUCCESS) {
+	if (rc == CUDA_SUCCESS)
 		ts_pager_synchronized(pager, 0, number);
-		ts_mutex_lock(&pager->lock);
-		collect_freed(pager, address, bytes, &freed);
-		ts_mutex_unlock(&pager->lock);
-	}
+	/* The program will not free it again, whatever is answered. */
+	ts_mutex_lock(&pager->lock);
+	collect_freed(pager, address, bytes, &freed);
+	ts_mutex_unlock(&pager->lock);
 	while (!ts_list_empty(&freed) && rc == CUDA_SUCCESS)
 		rc = retire_first(pager, &freed);
 	ts_mutex_lock(&pager->lock);

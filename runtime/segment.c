@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "runtime/segment.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/base/log.h"
 
-int ts_segment_create(const struct ts_gpu_ops *ops, uint64_t bytes,
+CUresult ts_segment_create(const struct ts_gpu_ops *ops, uint64_t bytes,
         uint64_t page_bytes, bool slab, struct ts_segment **ret_segment)
 {
 	struct ts_segment *segment = calloc(1, sizeof(*segment));
 	CUdeviceptr base;
-	int rc = -ENOMEM;
+	CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (!segment)
-		return -ENOMEM;
+		return rc;
 	ts_list_init(&segment->slabs);
 	segment->page_bytes = page_bytes;
 	segment->page_count = (bytes + page_bytes - 1) / page_bytes;
@@ -28,9 +27,8 @@ int ts_segment_create(const struct ts_gpu_ops *ops, uint64_t bytes,
 		if (!segment->units)
 			goto out_pages;
 	}
-	rc = ts_gpu_errno(
-	        ops->address_reserve(&base, segment->bytes, page_bytes, 0, 0));
-	if (rc)
+	rc = ops->address_reserve(&base, segment->bytes, page_bytes, 0, 0);
+	if (rc != CUDA_SUCCESS)
 		goto out_units;
 	segment->base = base;
 	for (size_t i = 0; i < segment->page_count; i++) {
@@ -38,7 +36,7 @@ int ts_segment_create(const struct ts_gpu_ops *ops, uint64_t bytes,
 		ts_list_init(&segment->pages[i].list);
 	}
 	*ret_segment = segment;
-	return 0;
+	return CUDA_SUCCESS;
 
 out_units:
 	free(segment->units);

@@ -54,10 +54,10 @@ struct ts_segment {
 };
 
 /*
- * A new segment of at least @bytes. -ENOMEM where neither address nor host
- * memory can be had. Lock not held.
+ * A new segment of at least @bytes. CUDA_ERROR_OUT_OF_MEMORY without host
+ * memory for it, else what the driver answers. Lock not held.
  */
-int ts_segment_create(const struct ts_gpu_ops *ops, uint64_t bytes,
+CUresult ts_segment_create(const struct ts_gpu_ops *ops, uint64_t bytes,
         uint64_t page_bytes, bool slab, struct ts_segment **ret_segment);
 
 /* Gives the addresses back where @driver_alive; no page may be resident. */

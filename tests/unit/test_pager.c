@@ -2,7 +2,9 @@
 /* The pager on a fake device with real content. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/pager_internal.h"
 #include "tests/unit/fake_gpu.h"
@@ -86,6 +88,16 @@ static void expect_bytes(uint64_t address, uint64_t bytes, int value)
 		if (at[i] != value)
 			ck_abort_msg("byte %llu: %d, not %d",
 			        (unsigned long long)i, at[i], value);
+	ts_pager_end(pager, &one, 1, STREAM_A, true);
+}
+
+/* An op that reads what may never have been written. */
+static void read_op(uint64_t address, uint64_t bytes)
+{
+	struct ts_range one = range(address, bytes);
+
+	one.access = TS_ACCESS_READ;
+	ck_assert_int_eq(begin(&one, 1), 0);
 	ts_pager_end(pager, &one, 1, STREAM_A, true);
 }
 
@@ -337,6 +349,56 @@ START_TEST(full_host_pool_is_told)
 }
 END_TEST
 
+/* a: dirty and used longest ago. b: clean, with a copy in the full pool. */
+START_TEST(clean_pages_go_where_the_host_pool_is_full)
+{
+	uint64_t a, b, c;
+
+	setup_with(4, 2);
+	a = alloc(2 * PAGE);
+	b = alloc(2 * PAGE);
+	c = alloc(2 * PAGE);
+	ck_assert_int_eq(write_op(b, 2 * PAGE, 2, STREAM_A), 0);
+	ck_assert_int_eq(write_op(a, 2 * PAGE, 1, STREAM_A), 0);
+	read_op(c, 2 * PAGE);
+	expect_bytes(b, 2 * PAGE, 2);
+	expect_bytes(a, 2 * PAGE, 1);
+	expect_bytes(b, 2 * PAGE, 2);
+	ck_assert_uint_eq(stats().host_pinned_bytes, 2 * PAGE);
+	read_op(c, 2 * PAGE);
+	expect_bytes(a, 2 * PAGE, 1);
+	expect_bytes(b, 2 * PAGE, 2);
+	teardown();
+}
+END_TEST
+
+START_TEST(copy_of_a_page_in_use_gives_its_slot)
+{
+	struct ts_range both[2];
+	uint64_t a, b, c;
+
+	setup_with(4, 2);
+	a = alloc(2 * PAGE);
+	b = alloc(2 * PAGE);
+	c = alloc(2 * PAGE);
+	ck_assert_int_eq(write_op(a, 2 * PAGE, 1, STREAM_A), 0);
+	ck_assert_int_eq(write_op(b, 2 * PAGE, 2, STREAM_A), 0);
+	read_op(c, 2 * PAGE);
+	/* c goes: it has no content. a is clean now, its copy fills the pool.
+	 */
+	expect_bytes(a, 2 * PAGE, 1);
+	both[0] = range(a, 2 * PAGE);
+	both[0].access = TS_ACCESS_READ;
+	both[1] = range(c, 2 * PAGE);
+	/* For c only b can go, to the slots of a. */
+	ck_assert_int_eq(begin(both, 2), 0);
+	ts_pager_end(pager, both, 2, STREAM_A, true);
+	ck_assert_uint_eq(stats().host_pinned_bytes, 2 * PAGE);
+	expect_bytes(a, 2 * PAGE, 1);
+	teardown();
+}
+END_TEST
+
 START_TEST(pinned_page_is_no_victim)
 {
 	struct ts_range one;
@@ -423,10 +485,8 @@ START_TEST(failed_free_is_made_good_by_the_next)
 		ts_pager_dead(pager, b, 2 * PAGE);
 		fake_gpu.calls = 0;
 		fake_gpu.fail_at = at;
-		/* The first call is the wait: then nothing was freed. */
-		if (ts_pager_free(pager, a, 4 * PAGE, 0) && at == 1)
-			ck_assert_int_eq(ts_pager_free(pager, a, 4 * PAGE, 0),
-			        CUDA_SUCCESS);
+		ck_assert_int_eq(ts_pager_free(pager, a, 4 * PAGE, 0),
+		        at <= 5 ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS);
 		fake_gpu.fail_at = 0;
 		ck_assert_int_eq(
 		        ts_pager_free(pager, b, 2 * PAGE, 0), CUDA_SUCCESS);
@@ -434,6 +494,58 @@ START_TEST(failed_free_is_made_good_by_the_next)
 		ck_assert_uint_eq(fake_gpu.used_bytes, CONTEXT);
 		teardown();
 	}
+}
+END_TEST
+
+static atomic_bool freed;
+
+static void *free_four_pages(void *argument)
+{
+	uint64_t address = *(uint64_t *)argument;
+
+	ts_pager_dead(pager, address, 4 * PAGE);
+	ts_pager_free(pager, address, 4 * PAGE, 0);
+	atomic_store(&freed, true);
+	return NULL;
+}
+
+START_TEST(free_waits_for_an_op_that_is_being_issued)
+{
+	struct ts_range one;
+	pthread_t thread;
+	uint64_t a;
+
+	setup_with(8, 64);
+	a = alloc(4 * PAGE);
+	one = range(a, 4 * PAGE);
+	ck_assert_int_eq(begin(&one, 1), 0);
+	atomic_store(&freed, false);
+	pthread_create(&thread, NULL, free_four_pages, &a);
+	usleep(100000);
+	ck_assert(!atomic_load(&freed));
+	memset((void *)(uintptr_t)a, 1, 4 * PAGE);
+	fake_gpu_launch(STREAM_A, a, 4 * PAGE);
+	ts_pager_end(pager, &one, 1, STREAM_A, true);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(pager->busy_count, 0);
+	ck_assert_uint_eq(fake_gpu.reservations, 0);
+	teardown();
+}
+END_TEST
+
+START_TEST(refused_reservation_keeps_the_drivers_answer)
+{
+	struct ts_shortage shortage;
+	uint64_t address;
+
+	setup_with(8, 64);
+	fake_gpu.fail_with = CUDA_ERROR_ILLEGAL_ADDRESS;
+	fake_gpu.fail_at = fake_gpu.calls + 1;
+	ck_assert_int_lt(
+	        ts_pager_alloc(pager, 2 * PAGE, 0, &address, &shortage), 0);
+	ck_assert_int_eq(shortage.short_of, TS_SHORT_DRIVER);
+	ck_assert_int_eq(shortage.result, CUDA_ERROR_ILLEGAL_ADDRESS);
+	teardown();
 }
 END_TEST
 
@@ -746,10 +858,14 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, small_allocations_share_a_page);
 	tcase_add_test(tests, freed_allocation_goes_back_to_the_driver);
 	tcase_add_test(tests, full_host_pool_is_told);
+	tcase_add_test(tests, clean_pages_go_where_the_host_pool_is_full);
+	tcase_add_test(tests, copy_of_a_page_in_use_gives_its_slot);
 	tcase_add_test(tests, pinned_page_is_no_victim);
 	tcase_add_test(tests, nothing_is_moved_out_while_capturing);
 	tcase_add_test(tests, free_while_capturing_waits_for_nothing);
 	tcase_add_test(tests, failed_free_is_made_good_by_the_next);
+	tcase_add_test(tests, free_waits_for_an_op_that_is_being_issued);
+	tcase_add_test(tests, refused_reservation_keeps_the_drivers_answer);
 	tcase_add_test(tests, room_is_made_for_others);
 	tcase_add_test(tests, memory_info_tells_the_limit);
 	tcase_add_test(tests, per_thread_and_destroyed_streams_are_waited_for);
