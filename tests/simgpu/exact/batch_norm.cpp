@@ -105,7 +105,7 @@ static bool run_update(const Launch &launch)
 
 	if (!launch.kernel.has("batch_norm_update_stats_and_invert(") ||
 	        !launch.kernel.has("{lambda(float, float, float, float)#1}") ||
-	        launch.param_bytes(1) != 12 || launch.param_bytes(2) != 56)
+	        launch.param_bytes(1) < 12 || launch.param_bytes(2) != 56)
 		return false;
 	float bessel = launch.param<float>(1);
 	float momentum = launch.param<float>(1, 4);

@@ -123,6 +123,79 @@ static bool run_gather_slices(const Launch &launch)
 	});
 }
 
+/*
+ * _scatter_gather_elementwise_kernel<threads, elements, lambda>(n, lambda):
+ * gather, scatter and scatter-add. The lambda holds an OffsetCalculator for
+ * the tensor, the source and the indices, then the indices' address, the size
+ * of the dimension, a functor without state, the tensor's address, the stride
+ * of the dimension in elements, the tensor's count and the source's address.
+ */
+static bool run_scatter_gather(const Launch &launch)
+{
+	const std::string &lambda = launch.kernel.arguments.back();
+	const char *inner = "_cuda_scatter_gather_internal_kernel<";
+	size_t open = lambda.find(inner), pointers = 608;
+
+	if (open == std::string::npos || launch.param_bytes(1) != 664)
+		return false;
+	std::vector<std::string> arguments =
+	        split_arguments(bracketed(lambda, open + strlen(inner) - 1));
+	if (arguments.size() != 3 || arguments[2] != "long")
+		return false;
+	bool scatter = arguments[0] == "true";
+	bool assigns = lambda.find("TensorAssign") != std::string::npos;
+	bool adds = lambda.find("ReduceAdd") != std::string::npos;
+	Type type = type_of(arguments[1]);
+	size_t bytes = size_of(type);
+	if (!arguments[1].compare(0, strlen("at::native::OpaqueType<"),
+	            "at::native::OpaqueType<"))
+		bytes = (size_t)atoi(arguments[1].c_str() +
+		                     strlen("at::native::OpaqueType<"));
+	if (!bytes || (!assigns && (!adds || type == Type::NONE)))
+		return false;
+	const uint8_t *data = launch.param_data(1);
+	auto word = [&](size_t i) {
+		return read_at<uint64_t>(data + pointers + i * 8);
+	};
+	const uint8_t *indices = at_address<uint8_t>(word(0));
+	uint8_t *self = at_address<uint8_t>(word(3));
+	int64_t stride = (int64_t)(word(4) * bytes);
+	const uint8_t *source = at_address<uint8_t>(word(6));
+	int64_t n = launch.param<int32_t>(0);
+	Offsets offsets(3, data);
+	static int64_t at[3][512];
+
+	for (int64_t done = 0; done < n;) {
+		size_t step = n - done < 512 ? (size_t)(n - done) : 512;
+
+		offsets.next(step, at);
+		for (size_t i = 0; i < step; i++) {
+			int64_t index = read_at<int64_t>(indices + at[2][i]);
+			uint8_t *to = self + at[0][i];
+			const uint8_t *from = source + at[1][i];
+
+			if (scatter)
+				to += index * stride;
+			else
+				from += index * stride;
+			if (assigns) {
+				memcpy(to, from, bytes);
+				continue;
+			}
+			with_type(type, [&](auto t) {
+				using T = decltype(t);
+				using M = Math<T>;
+				T sum = convert<T>((M)((M)read_at<T>(to) +
+				                       (M)read_at<T>(from)));
+
+				memcpy(to, &sum, sizeof(T));
+			});
+		}
+		done += (int64_t)step;
+	}
+	return true;
+}
+
 /* ------------------------------------------------------------- embedding */
 
 /* <T, acc, index>(indices, grad, grad_weight, n, stride, padding); adds to
@@ -170,6 +243,7 @@ const Family index_families[] = {
         {"CatArrayBatchedCopy_alignedK_contig", run_cat},
         {"CatArrayBatchedCopy_vectorized", run_cat},
         {"vectorized_gather_kernel", run_gather_slices},
+        {"_scatter_gather_elementwise_kernel", run_scatter_gather},
         {"embedding_backward_feature_kernel", run_embedding_backward},
         {nullptr, nullptr},
 };

@@ -9,15 +9,16 @@
 namespace sgx
 {
 
-Seed Seed::unpack(const uint8_t *state)
+Seed Seed::unpack(const uint8_t *state, size_t bytes)
 {
 	Seed seed = {read_at<uint64_t>(state), read_at<uint64_t>(state + 8)};
 
 	/* In a captured graph both are addresses. */
-	if (state[24]) {
+	if (state[bytes == 24 ? 20 : 24]) {
 		seed.seed = *at_address<uint64_t>(seed.seed);
 		seed.offset = *at_address<uint64_t>(seed.offset) +
-		              read_at<uint64_t>(state + 16);
+		              (bytes == 24 ? read_at<uint32_t>(state + 16)
+		                           : read_at<uint64_t>(state + 16));
 	}
 	return seed;
 }
@@ -103,13 +104,13 @@ static bool dropout(const Launch &launch, unsigned vector)
 {
 	uint32_t n = launch.param<uint32_t>(3);
 	uint64_t threads = (uint64_t)launch.raw.grid[0] * launch.raw.block[0];
-	Seed seed = Seed::unpack(launch.param_data(5));
+	Seed seed = Seed::unpack(launch.param_data(5), launch.param_bytes(5));
 
 	if (launch.kernel.arguments.back() != "bool" &&
 	        launch.kernel.arguments.back() != "unsigned char")
 		return false;
 	if (launch.param_bytes(0) != sizeof(TensorInfo) ||
-	        launch.param_bytes(5) < 25)
+	        launch.param_bytes(5) < 24)
 		return false;
 	return with_float(launch.kernel.type(0), [&](auto t) {
 		Dropout<decltype(t)> dropout;
@@ -247,7 +248,7 @@ static bool run_distribution(const Launch &launch)
 	Type type = result_type(launch.kernel);
 	int64_t n = launch.param<int64_t>(0);
 	int64_t threads = (int64_t)launch.raw.grid[0] * launch.raw.block[0];
-	Seed seed = Seed::unpack(launch.param_data(1));
+	Seed seed = Seed::unpack(launch.param_data(1), launch.param_bytes(1));
 	Results r = results_of(launch);
 
 	if (drawn != Drawn::UNIFORM && drawn != Drawn::NORMAL)

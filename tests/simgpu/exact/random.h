@@ -15,7 +15,8 @@ namespace sgx
 struct Seed {
 	uint64_t seed, offset;
 
-	static Seed unpack(const uint8_t *state);
+	/* bytes: 32, or 24 before PyTorch 2.15. */
+	static Seed unpack(const uint8_t *state, size_t bytes = 32);
 };
 
 /* The four words for one value of the counter. */

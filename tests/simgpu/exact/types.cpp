@@ -63,6 +63,8 @@ Type type_of(const std::string &name)
 	        {"double", Type::F64},
 	        {"c10::BFloat16", Type::BF16},
 	        {"c10::Half", Type::F16},
+	        {"cutlass::bfloat16_t", Type::BF16},
+	        {"cutlass::half_t", Type::F16},
 	        {"long", Type::I64},
 	        {"int", Type::I32},
 	        {"short", Type::I16},
