@@ -43,6 +43,7 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 	                                    ? config->host_limit.value
 	                                    : ts_hostmem_default_limit();
 	ts_mutex_init(&ts_agent.lock, TS_RANK_AGENT);
+	ts_captures_init(&ts_agent.captures);
 	ts_blocks_init(&ts_agent.blocks);
 	ts_funcs_init(&ts_agent.funcs, ops);
 	if (ts_tape_init(&ts_agent.tape)) {
@@ -89,7 +90,7 @@ static struct ts_pager *make_pager(int device, CUcontext context)
 	struct ts_pager_options options = {.device = device,
 	        .host_limit_bytes = ts_agent.host_limit_bytes,
 	        .page_bytes = PAGE_BYTES};
-	struct ts_pager *pager, *other = NULL;
+	struct ts_pager *pager, *other;
 	size_t free_bytes, total_bytes;
 	int rc = -EIO;
 
@@ -104,14 +105,16 @@ static struct ts_pager *make_pager(int device, CUcontext context)
 		return NULL;
 	}
 	ts_mutex_lock(&ts_agent.lock);
-	place->context = context;
-	if (!atomic_compare_exchange_strong(&place->pager, &other, pager))
-		place = NULL;
+	other = atomic_load(&place->pager);
+	if (!other) {
+		place->context = context;
+		atomic_store(&place->pager, pager);
+	}
 	ts_mutex_unlock(&ts_agent.lock);
 	/* Another thread was first. */
-	if (!place)
+	if (other)
 		ts_pager_destroy(pager, true);
-	return place ? pager : other;
+	return other ? other : pager;
 }
 
 struct ts_pager *ts_agent_current_pager(int *ret_device)
@@ -137,7 +140,7 @@ struct ts_pager *ts_agent_current_pager(int *ret_device)
 
 unsigned int ts_agent_begin_flags(void)
 {
-	return atomic_load(&ts_agent.capturing) ? TS_BEGIN_CAPTURING : 0;
+	return atomic_load(&ts_agent.capturing) ? TS_BEGIN_BESIDE_CAPTURE : 0;
 }
 
 /* Rounded up, so that the setting a line names does suffice. */

@@ -108,8 +108,9 @@ void ts_agent_sync_begin(struct ts_sync *sync);
 void ts_agent_sync_end(ts_stream_key stream, const struct ts_sync *sync);
 void ts_agent_stream_destroyed(ts_stream_key stream);
 
-/* A stream capture begins or ended. */
-void ts_agent_capture(bool begin);
+/* A capture has begun on @stream, or @result was answered to its end. */
+void ts_agent_capture_begins(ts_stream_key stream);
+void ts_agent_capture_ends(ts_stream_key stream, CUresult result);
 
 /* A context goes: what was placed in it goes with it. */
 void ts_agent_context_gone(CUcontext context);

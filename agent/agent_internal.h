@@ -19,6 +19,21 @@ struct ts_agent_device {
 	bool has_past;
 };
 
+/* A stream that captures. */
+struct ts_capture {
+	ts_stream_key stream;
+	pthread_t thread; /* that began it */
+	CUcontext context;
+	CUdevice device;
+};
+
+/* Guarded by ts_agent.lock. */
+struct ts_captures {
+	struct ts_capture *items;
+	size_t count, capacity;
+	pthread_cond_t fewer;
+};
+
 struct ts_agent {
 	/* Constant after start. */
 	const struct ts_gpu_ops *ops;
@@ -30,6 +45,7 @@ struct ts_agent {
 	struct ts_blocks blocks;
 	struct ts_funcs funcs;
 	struct ts_tape tape;
+	struct ts_captures captures;
 	atomic_int capturing; /* captures begun and not ended */
 	atomic_bool started;
 	atomic_uint shortages; /* calls refused for want of memory */
@@ -61,6 +77,19 @@ struct ts_pager *ts_agent_current_pager(int *ret_device);
 
 /* Flags for the pager: whether something captures now. */
 unsigned int ts_agent_begin_flags(void);
+
+void ts_captures_init(struct ts_captures *captures);
+
+/* Streams that are gone capture no more. */
+void ts_captures_of_stream_end(ts_stream_key stream);
+void ts_captures_of_context_end(CUcontext context);
+void ts_captures_of_device_end(CUdevice device);
+
+/*
+ * Waits until no stream captures: false where this thread's own does, or
+ * others go on for too long, as where they need this thread to end.
+ */
+bool ts_captures_wait(void);
 
 /* The line for an op that cannot run, or an allocation (@what). */
 void ts_agent_say_shortage(

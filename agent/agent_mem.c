@@ -243,10 +243,15 @@ void ts_agent_context_gone(CUcontext context)
 	}
 	while (ts_blocks_any_in_context(&ts_agent.blocks, context, &address))
 		ts_agent_free(address, &ignored);
+	ts_captures_of_context_end(context);
+	/* Its modules go with it: function handles may come again. */
+	ts_funcs_forget_handles(&ts_agent.funcs);
 }
 
 void ts_agent_primary_context_gone(CUdevice device)
 {
 	if (device >= 0 && device < TS_AGENT_DEVICES)
 		device_gone(device);
+	ts_captures_of_device_end(device);
+	ts_funcs_forget_handles(&ts_agent.funcs);
 }

@@ -52,27 +52,47 @@ static void end_devices(struct ts_op *op, bool issued)
 	op->devices = 0;
 }
 
-static CUresult begin_devices(struct ts_op *op)
+/* What goes into a graph stays; what runs beside a capture does not. */
+static unsigned int flags_of(const struct ts_op *op)
+{
+	return op->capturing ? TS_BEGIN_CAPTURING : ts_agent_begin_flags();
+}
+
+static int try_devices(
+        struct ts_op *op, unsigned int flags, struct ts_shortage *ret_shortage)
 {
 	uint64_t wanted = devices_of(op);
-	unsigned int flags = ts_agent_begin_flags();
 
 	for (int device = 0; wanted >> device; device++) {
-		struct ts_shortage shortage;
+		int rc;
 
 		if (!(wanted >> device & 1))
 			continue;
-		if (!ts_pager_begin(ts_agent_pager(device), op->ranges,
-		            op->count, flags, &op->in_bytes, &op->out_bytes,
-		            &shortage)) {
-			op->devices |= 1ull << device;
-			continue;
+		rc = ts_pager_begin(ts_agent_pager(device), op->ranges,
+		        op->count, flags, &op->in_bytes, &op->out_bytes,
+		        ret_shortage);
+		if (rc) {
+			end_devices(op, false);
+			return rc;
 		}
-		end_devices(op, false);
-		say_op_shortage(op, &shortage);
-		return ts_agent_shortage_result(&shortage);
+		op->devices |= 1ull << device;
 	}
-	return CUDA_SUCCESS;
+	return 0;
+}
+
+static CUresult begin_devices(struct ts_op *op)
+{
+	struct ts_shortage shortage;
+	unsigned int flags = flags_of(op);
+	int rc = try_devices(op, flags, &shortage);
+
+	if (rc && flags & TS_BEGIN_BESIDE_CAPTURE &&
+	        shortage.short_of == TS_SHORT_CAPTURING && ts_captures_wait())
+		rc = try_devices(op, flags_of(op), &shortage);
+	if (!rc)
+		return CUDA_SUCCESS;
+	say_op_shortage(op, &shortage);
+	return ts_agent_shortage_result(&shortage);
 }
 
 /* Where nothing captures the driver need not be asked. */
@@ -128,7 +148,8 @@ CUresult ts_agent_op_begin(struct ts_op *op)
 
 void ts_agent_op_end(struct ts_op *op, CUresult result)
 {
-	end_devices(op, result == CUDA_SUCCESS);
+	/* A captured op runs, if at all, with its graph. */
+	end_devices(op, result == CUDA_SUCCESS && !op->capturing);
 	if (result == CUDA_SUCCESS)
 		ts_tape_record(&ts_agent.tape, op);
 	ts_profiler_end(op, result == CUDA_SUCCESS);
@@ -256,20 +277,13 @@ void ts_agent_sync_end(ts_stream_key stream, const struct ts_sync *sync)
 
 void ts_agent_stream_destroyed(ts_stream_key stream)
 {
+	ts_captures_of_stream_end(stream);
 	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
 		struct ts_pager *pager = ts_agent_pager(device);
 
 		if (pager)
 			ts_pager_stream_destroyed(pager, stream);
 	}
-}
-
-void ts_agent_capture(bool begin)
-{
-	if (begin)
-		atomic_fetch_add(&ts_agent.capturing, 1);
-	else if (atomic_load(&ts_agent.capturing) > 0)
-		atomic_fetch_sub(&ts_agent.capturing, 1);
 }
 
 void ts_agent_code_unloaded(void)

@@ -185,7 +185,7 @@ CUresult ts_hook_cuStreamBeginCapture(CUstream stream)
 		return ts_driver.fn_cuStreamBeginCapture(stream);
 	rc = ts_driver.fn_cuStreamBeginCapture(stream);
 	if (rc == CUDA_SUCCESS)
-		ts_agent_capture(true);
+		ts_agent_capture_begins(ts_key(stream, TS_STREAM_LEGACY));
 	ts_leave();
 	return rc;
 }
@@ -198,7 +198,7 @@ CUresult ts_hook_cuStreamBeginCapture_ptsz(CUstream stream)
 		return ts_driver.fn_cuStreamBeginCapture_ptsz(stream);
 	rc = ts_driver.fn_cuStreamBeginCapture_ptsz(stream);
 	if (rc == CUDA_SUCCESS)
-		ts_agent_capture(true);
+		ts_agent_capture_begins(ts_key(stream, TS_STREAM_PER_THREAD));
 	ts_leave();
 	return rc;
 }
@@ -212,7 +212,7 @@ CUresult ts_hook_cuStreamBeginCapture_v2(
 		return ts_driver.fn_cuStreamBeginCapture_v2(stream, mode);
 	rc = ts_driver.fn_cuStreamBeginCapture_v2(stream, mode);
 	if (rc == CUDA_SUCCESS)
-		ts_agent_capture(true);
+		ts_agent_capture_begins(ts_key(stream, TS_STREAM_LEGACY));
 	ts_leave();
 	return rc;
 }
@@ -226,7 +226,7 @@ CUresult ts_hook_cuStreamBeginCapture_v2_ptsz(
 		return ts_driver.fn_cuStreamBeginCapture_v2_ptsz(stream, mode);
 	rc = ts_driver.fn_cuStreamBeginCapture_v2_ptsz(stream, mode);
 	if (rc == CUDA_SUCCESS)
-		ts_agent_capture(true);
+		ts_agent_capture_begins(ts_key(stream, TS_STREAM_PER_THREAD));
 	ts_leave();
 	return rc;
 }
@@ -243,7 +243,7 @@ CUresult ts_hook_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
 	rc = ts_driver.fn_cuStreamBeginCaptureToGraph(
 	        stream, graph, dependencies, edges, dependency_count, mode);
 	if (rc == CUDA_SUCCESS)
-		ts_agent_capture(true);
+		ts_agent_capture_begins(ts_key(stream, TS_STREAM_LEGACY));
 	ts_leave();
 	return rc;
 }
@@ -261,18 +261,9 @@ CUresult ts_hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream,
 	rc = ts_driver.fn_cuStreamBeginCaptureToGraph_ptsz(
 	        stream, graph, dependencies, edges, dependency_count, mode);
 	if (rc == CUDA_SUCCESS)
-		ts_agent_capture(true);
+		ts_agent_capture_begins(ts_key(stream, TS_STREAM_PER_THREAD));
 	ts_leave();
 	return rc;
-}
-
-/* Also where the capture turned out invalid; not where there was none. */
-static bool has_ended(CUresult result)
-{
-	return result != CUDA_ERROR_ILLEGAL_STATE &&
-	       result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD &&
-	       result != CUDA_ERROR_INVALID_VALUE &&
-	       result != CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult ts_hook_cuStreamEndCapture(CUstream stream, CUgraph *ret_graph)
@@ -282,8 +273,7 @@ CUresult ts_hook_cuStreamEndCapture(CUstream stream, CUgraph *ret_graph)
 	if (!ts_enter())
 		return ts_driver.fn_cuStreamEndCapture(stream, ret_graph);
 	rc = ts_driver.fn_cuStreamEndCapture(stream, ret_graph);
-	if (has_ended(rc))
-		ts_agent_capture(false);
+	ts_agent_capture_ends(ts_key(stream, TS_STREAM_LEGACY), rc);
 	ts_leave();
 	return rc;
 }
@@ -295,8 +285,7 @@ CUresult ts_hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *ret_graph)
 	if (!ts_enter())
 		return ts_driver.fn_cuStreamEndCapture_ptsz(stream, ret_graph);
 	rc = ts_driver.fn_cuStreamEndCapture_ptsz(stream, ret_graph);
-	if (has_ended(rc))
-		ts_agent_capture(false);
+	ts_agent_capture_ends(ts_key(stream, TS_STREAM_PER_THREAD), rc);
 	ts_leave();
 	return rc;
 }

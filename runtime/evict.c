@@ -123,14 +123,14 @@ static int choose_from(struct ts_pager *pager, struct ts_list *list,
 static int choose(
         struct ts_pager *pager, size_t count, size_t saves, unsigned int flags)
 {
-	bool capturing = flags & TS_BEGIN_CAPTURING;
+	bool capturing = flags & TS_BEGIN_ANY_CAPTURE;
 	int rc;
 
 	pager->victims.count = 0;
 	rc = choose_from(pager, &pager->spare, count, 0, capturing);
-	if (rc || capturing)
+	if (rc || flags & TS_BEGIN_CAPTURING)
 		return rc;
-	return choose_from(pager, &pager->used, count, saves, false);
+	return choose_from(pager, &pager->used, count, saves, capturing);
 }
 
 /* Host copies of pages that stay resident: without them those are dirty. */
@@ -298,7 +298,7 @@ int ts_pager_take_pages(struct ts_pager *pager, size_t count,
 int ts_pager_gather(struct ts_pager *pager, size_t count, size_t own_busy,
         unsigned int flags, struct ts_shortage *ret_shortage)
 {
-	bool asked_again = false;
+	bool asked_again = false, settled = false;
 
 	while (pager->chunks.idle_count < count) {
 		size_t wanted = count - pager->chunks.idle_count, got;
@@ -316,7 +316,14 @@ int ts_pager_gather(struct ts_pager *pager, size_t count, size_t own_busy,
 			return rc;
 		if (got)
 			continue;
-		if (flags & TS_BEGIN_CAPTURING) {
+		/* Not every stream may be waited for. */
+		if (flags & TS_BEGIN_BESIDE_CAPTURE && !settled) {
+			settled = true;
+			ts_streams_wait_beside_capture(
+			        &pager->streams, &pager->lock);
+			continue;
+		}
+		if (flags & TS_BEGIN_ANY_CAPTURE) {
 			ret_shortage->short_of = TS_SHORT_CAPTURING;
 			return -EBUSY;
 		}

@@ -347,24 +347,20 @@ static int begin_missing(struct ts_pager *pager, const struct ts_range *ranges,
 	return rc;
 }
 
-/*
- * Entering and leaving moving. While some stream captures in global mode, the
- * driver would refuse a mover's calls on this thread otherwise.
- */
-static bool enter_moving(
+bool ts_pager_enter_moving(
         struct ts_pager *pager, unsigned int flags, CUstreamCaptureMode *mode)
 {
 	*mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	if (flags & TS_BEGIN_CAPTURING)
+	if (flags & TS_BEGIN_ANY_CAPTURE)
 		pager->ops->exchange_capture_mode(mode);
 	return ts_pager_enter_context(pager);
 }
 
-static void leave_moving(struct ts_pager *pager, unsigned int flags,
+void ts_pager_leave_moving(struct ts_pager *pager, unsigned int flags,
         CUstreamCaptureMode mode, bool entered)
 {
 	ts_pager_leave_context(pager, entered);
-	if (flags & TS_BEGIN_CAPTURING)
+	if (flags & TS_BEGIN_ANY_CAPTURE)
 		pager->ops->exchange_capture_mode(&mode);
 }
 
@@ -384,7 +380,7 @@ int ts_pager_begin(struct ts_pager *pager, const struct ts_range *ranges,
 		return 0;
 	*ret_shortage = (struct ts_shortage){0};
 	ts_mutex_lock(&pager->gate);
-	entered = enter_moving(pager, flags, &mode);
+	entered = ts_pager_enter_moving(pager, flags, &mode);
 	ts_mutex_lock(&pager->lock);
 	in = pager->stats.in_bytes;
 	out = pager->stats.out_bytes;
@@ -392,7 +388,7 @@ int ts_pager_begin(struct ts_pager *pager, const struct ts_range *ranges,
 	*ret_in_bytes += pager->stats.in_bytes - in;
 	*ret_out_bytes += pager->stats.out_bytes - out;
 	ts_mutex_unlock(&pager->lock);
-	leave_moving(pager, flags, mode, entered);
+	ts_pager_leave_moving(pager, flags, mode, entered);
 	ts_mutex_unlock(&pager->gate);
 	return rc;
 }

@@ -78,6 +78,9 @@ struct ts_pager_stats {
 enum ts_begin_flags {
 	TS_BEGIN_CAPTURING = 1, /* pin what is touched, move nothing out */
 	TS_BEGIN_NO_EVICT = 2,  /* -EAGAIN rather than taking a page */
+	/* Others capture: only what surely no op uses may be moved out. */
+	TS_BEGIN_BESIDE_CAPTURE = 4,
+	TS_BEGIN_ANY_CAPTURE = TS_BEGIN_CAPTURING | TS_BEGIN_BESIDE_CAPTURE,
 };
 
 /*
@@ -103,7 +106,7 @@ int ts_pager_alloc(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
 
 /*
  * Waits for all ops, then takes an allocation away. The caller has said of
- * every block in it that it is dead. With TS_BEGIN_CAPTURING nothing is waited
+ * every block in it that it is dead. While something captures nothing is waited
  * for, and the memory goes with the next free.
  */
 CUresult ts_pager_free(struct ts_pager *pager, uint64_t address, uint64_t bytes,

@@ -57,12 +57,13 @@ static int make_room(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
 int ts_pager_make_room(struct ts_pager *pager, uint64_t bytes,
         unsigned int flags, struct ts_shortage *ret_shortage)
 {
+	CUstreamCaptureMode mode;
 	bool entered;
 	int rc;
 
 	*ret_shortage = (struct ts_shortage){0};
 	ts_mutex_lock(&pager->gate);
-	entered = ts_pager_enter_context(pager);
+	entered = ts_pager_enter_moving(pager, flags, &mode);
 	ts_mutex_lock(&pager->lock);
 	rc = make_room(pager, bytes, flags, ret_shortage);
 	ret_shortage->need_bytes = bytes;
@@ -70,7 +71,7 @@ int ts_pager_make_room(struct ts_pager *pager, uint64_t bytes,
 	ret_shortage->limit_bytes = pager->account.limit_bytes;
 	ret_shortage->least_limit_bytes = bytes + pager->other_bytes;
 	ts_mutex_unlock(&pager->lock);
-	ts_pager_leave_context(pager, entered);
+	ts_pager_leave_moving(pager, flags, mode, entered);
 	ts_mutex_unlock(&pager->gate);
 	return rc;
 }

@@ -126,4 +126,13 @@ CUresult ts_pager_strip(struct ts_pager *pager, struct ts_segment *segment);
 bool ts_pager_enter_context(struct ts_pager *pager);
 void ts_pager_leave_context(struct ts_pager *pager, bool entered);
 
+/*
+ * The same around moving. While some stream captures in global mode, the
+ * driver would refuse a mover's calls on this thread otherwise.
+ */
+bool ts_pager_enter_moving(
+        struct ts_pager *pager, unsigned int flags, CUstreamCaptureMode *mode);
+void ts_pager_leave_moving(struct ts_pager *pager, unsigned int flags,
+        CUstreamCaptureMode mode, bool entered);
+
 #endif

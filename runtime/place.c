@@ -218,7 +218,7 @@ CUresult ts_pager_free(struct ts_pager *pager, uint64_t address, uint64_t bytes,
 	bool entered;
 	CUresult rc;
 
-	if (flags & TS_BEGIN_CAPTURING) {
+	if (flags & TS_BEGIN_ANY_CAPTURE) {
 		defer_free(pager, address, bytes);
 		return CUDA_SUCCESS;
 	}

@@ -140,3 +140,29 @@ CUresult ts_streams_wait(
 	}
 	return rc;
 }
+
+void ts_streams_wait_beside_capture(
+        struct ts_streams *streams, struct ts_mutex *lock)
+{
+	for (size_t i = 0; i < streams->count; i++) {
+		struct ts_stream stream = streams->streams[i];
+		CUstream handle = (CUstream)(uintptr_t)stream.key;
+		CUstreamCaptureStatus status;
+		CUresult rc;
+
+		if (!pending(&stream, stream.issued))
+			continue;
+		ts_mutex_unlock(lock);
+		/* Fails for the legacy stream where a blocking one captures. */
+		rc = streams->ops->stream_is_capturing(handle, &status);
+		if (rc == CUDA_SUCCESS &&
+		        status == CU_STREAM_CAPTURE_STATUS_NONE)
+			rc = streams->ops->stream_synchronize(handle);
+		else
+			rc = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		ts_mutex_lock(lock);
+		if (rc == CUDA_SUCCESS)
+			ts_streams_synchronized(
+			        streams, stream.key, stream.issued);
+	}
+}

@@ -56,6 +56,13 @@ void ts_streams_destroyed(struct ts_streams *streams, ts_stream_key key);
 void ts_streams_synchronized(
         struct ts_streams *streams, ts_stream_key key, uint64_t number);
 
+/*
+ * Waits for every stream that may be waited for while others capture: those
+ * that do not capture themselves. The lock is held, and let go meanwhile.
+ */
+void ts_streams_wait_beside_capture(
+        struct ts_streams *streams, struct ts_mutex *lock);
+
 /* True where every op up to @number is known to be done. Lock held. */
 bool ts_streams_done(const struct ts_streams *streams, uint64_t number);
 

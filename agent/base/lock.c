@@ -37,3 +37,10 @@ void ts_cond_wait(pthread_cond_t *cond, struct ts_mutex *mutex)
 	ts_assert(held_ranks >> mutex->rank == 1);
 	pthread_cond_wait(cond, &mutex->mutex);
 }
+
+int ts_cond_wait_until(pthread_cond_t *cond, struct ts_mutex *mutex,
+        const struct timespec *until)
+{
+	ts_assert(held_ranks >> mutex->rank == 1);
+	return pthread_cond_timedwait(cond, &mutex->mutex, until);
+}

@@ -8,6 +8,7 @@
 #define TS_LOCK_H
 
 #include <pthread.h>
+#include <time.h>
 
 enum ts_rank {
 	/*
@@ -39,5 +40,9 @@ void ts_mutex_unlock(struct ts_mutex *mutex);
 
 /* Waits for @cond with @mutex, which the caller holds. */
 void ts_cond_wait(pthread_cond_t *cond, struct ts_mutex *mutex);
+
+/* The same up to a time of the condition's clock: ETIMEDOUT afterwards. */
+int ts_cond_wait_until(pthread_cond_t *cond, struct ts_mutex *mutex,
+        const struct timespec *until);
 
 #endif

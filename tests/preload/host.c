@@ -294,6 +294,91 @@ static int graph(void)
 	return 0;
 }
 
+/* A capture whose stream is destroyed, or that was never begun, is over. */
+static int dropped_capture(void)
+{
+	void *library = driver();
+	CUdeviceptr buffers[BUFFERS] = {0};
+	CUstream stream, other;
+	CUgraph captured;
+
+	if (!make_context(library) ||
+	        CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING) ||
+	        CALL(cuStreamCreate, &other, CU_STREAM_NON_BLOCKING))
+		return fail("no stream");
+	for (int i = 0; i < BUFFERS; i++)
+		if (CALL(cuMemAlloc_v2, &buffers[i], 4 * MIB))
+			return fail("no memory");
+	if (CALL(cuStreamBeginCapture_v2, stream,
+	            CU_STREAM_CAPTURE_MODE_RELAXED))
+		return fail("no capture");
+	/* An end that is answered with an error of any kind changes nothing. */
+	if (!CALL(cuStreamEndCapture, other, &captured))
+		return fail("a capture that was not begun");
+	if (CALL(cuStreamDestroy_v2, stream))
+		return fail("stream");
+	for (int i = 0; i < 2 * BUFFERS; i++)
+		count(CALL(cuMemsetD8_v2, buffers[i % BUFFERS], 1, 4 * MIB));
+	count(CALL(cuCtxSynchronize));
+	printf("%d %d %d\n", outcomes[0], outcomes[1], outcomes[2]);
+	return 0;
+}
+
+static pthread_barrier_t meeting;
+
+/* Works with more than the limit on a stream of its own. */
+static void *work_beside(void *data)
+{
+	CUdeviceptr *buffers = data;
+	void *library = driver();
+	CUstream stream;
+
+	if (!make_context(library) ||
+	        CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING)) {
+		fail("no stream");
+		exit(1);
+	}
+	pthread_barrier_wait(&meeting);
+	for (int i = 0; i < 4 * (BUFFERS - 1); i++)
+		count(CALL(cuMemsetD8Async, buffers[1 + i % (BUFFERS - 1)], 1,
+		        4 * MIB, stream));
+	return NULL;
+}
+
+/* While one thread captures another goes on, memory being short. */
+static int beside_capture(void)
+{
+	void *library = driver();
+	CUdeviceptr buffers[BUFFERS] = {0};
+	CUgraphExec executable;
+	CUstream stream;
+	CUgraph captured;
+	pthread_t worker;
+
+	if (!make_context(library) ||
+	        CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING))
+		return fail("no stream");
+	for (int i = 0; i < BUFFERS; i++)
+		if (CALL(cuMemAlloc_v2, &buffers[i], 4 * MIB))
+			return fail("no memory");
+	pthread_barrier_init(&meeting, NULL, 2);
+	pthread_create(&worker, NULL, work_beside, buffers);
+	if (CALL(cuStreamBeginCapture_v2, stream,
+	            CU_STREAM_CAPTURE_MODE_GLOBAL) ||
+	        CALL(cuMemsetD8Async, buffers[0], 1, 4 * MIB, stream))
+		return fail("no capture");
+	pthread_barrier_wait(&meeting);
+	pthread_join(worker, NULL);
+	if (CALL(cuMemsetD8Async, buffers[0], 2, 4 * MIB, stream) ||
+	        CALL(cuStreamEndCapture, stream, &captured) ||
+	        CALL(cuGraphInstantiateWithFlags, &executable, captured, 0))
+		return fail("no graph");
+	count(CALL(cuGraphLaunch, executable, stream));
+	count(CALL(cuCtxSynchronize));
+	printf("%d %d %d\n", outcomes[0], outcomes[1], outcomes[2]);
+	return 0;
+}
+
 /* The same for a node that was put into a graph by hand. */
 static int node(void)
 {
@@ -393,6 +478,8 @@ int main(int argc, char **argv)
 	        {"pressure", pressure},
 	        {"escape", escape},
 	        {"graph", graph},
+	        {"dropped-capture", dropped_capture},
+	        {"beside-capture", beside_capture},
 	        {"node", node},
 	        {"misuse", misuse},
 	        {"share", share},

@@ -244,6 +244,18 @@ class Preload(unittest.TestCase):
         self.assertEqual(status["totals"]["sets"], 5)
         self.assertEqual(status["devices"][0]["pinned_bytes"], 4 << 20)
 
+    def test_capture_without_an_end_is_over_with_its_stream(self):
+        outcomes, _, status = self.pressure("dropped-capture")
+        self.assertEqual(outcomes, [13, 0, 0])
+        self.assertEqual(status["totals"]["captured"], 0)
+
+    def test_other_threads_go_on_beside_a_capture(self):
+        outcomes, _, status = self.pressure("beside-capture")
+        self.assertEqual(outcomes, [22, 0, 0])
+        self.assertEqual(status["totals"]["captured"], 2)
+        self.assertEqual(status["devices"][0]["pinned_bytes"], 4 << 20)
+        self.assertGreater(status["devices"][0]["moved"]["out_bytes"], 0)
+
     def test_node_of_a_graph_keeps_its_memory(self):
         outcomes, _, status = self.pressure("node")
         self.assertEqual(outcomes, [5, 0, 0])
