@@ -312,6 +312,17 @@ def roofline():
         )
 
 
+def operands(venv):
+    """The kernel table agrees with what operators read and write."""
+    outcome = launch(Spec(ROOT / "tests/torch/kernel_operands.py", venv=venv))
+    expect(
+        outcome.code == 0,
+        f"exit status {outcome.code}\n{(outcome.err + outcome.out)[-8000:]}",
+    )
+    summary = outcome.out.splitlines()[-1]
+    expect(int(summary.split()[0]) > 200, summary)
+
+
 def products():
     """Each product takes what its type's peak rate and the memory allow."""
     with open(
@@ -371,6 +382,10 @@ def all_cases():
         )
     cases.append(Case("torch/roofline", roofline))
     cases.append(Case("torch/products", products))
+    for venv in "venv", "venv-2.11":
+        cases.append(
+            Case(f"torch/operands/{venv}", lambda v=venv: operands(v))
+        )
     for value in "12GB x", "12GB", "much", "-1GiB":
         cases.append(
             Case(f"torch/bad-limit/{value}", lambda v=value: bad_limit(v))

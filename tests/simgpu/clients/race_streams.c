@@ -7,7 +7,7 @@
 
 #define BYTES        (4 * MIB)
 #define NON_BLOCKING CU_STREAM_NON_BLOCKING
-#define KNOWN_KERNEL "x::CatArrayBatchedCopy" /* reads 1, writes 0 */
+#define KNOWN_KERNEL "x::DeviceRadixSortExclusiveSumKernel<>" /* writes 0 */
 #define READWRITE    CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 
 /* Runs a scenario that must give so many races and possible ones. */

@@ -70,6 +70,9 @@ void sg_functor_scalars(struct sg_sketch *sketch,
         const struct sg_functor *functor, unsigned param, uint32_t offset,
         uint32_t bytes)
 {
+	/* A lambda's last pointer is no value, and may be all there is. */
+	if (functor->lambda)
+		bytes = bytes >= 8 ? bytes - 8 : 0;
 	for (unsigned i = 0; i < functor->n_scalars; i++) {
 		uint32_t n = functor->scalars[i].bytes;
 		int32_t at = functor->scalars[i].offset;

@@ -306,10 +306,7 @@ bool sg_rule_foreach(struct sg_sketch *sketch)
 
 	if (!find_layout(sketch, sg_template_argument(name, 0), &kind, &layout))
 		return false;
-	if (kind == METADATA_FUSED) {
-		if (!fused_lists(sketch, functor, layout.depth, &lists))
-			return false;
-	} else {
+	if (!fused_lists(sketch, functor, layout.depth, &lists)) {
 		if (!plain_lists(functor, layout.depth, &lists))
 			return false;
 		plain_params(sketch, functor, &lists);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * PyTorch's kernels that look places up in a tensor: indexing, gather and
- * scatter, by the closures of IndexKernel.cu and ScatterGatherKernel.cu. Which
- * elements they touch is not known here: all that could be. Under sg_lock.
+ * PyTorch's kernels that move elements: indexing, gather, scatter, flip and
+ * concatenation, by the closures of IndexKernel.cu and ScatterGatherKernel.cu
+ * and the structs of Shape.cu. Which elements a look-up touches is not known
+ * here: all that could be. Under sg_lock.
  */
 #include "tests/simgpu/driver/kernel_calc.h"
 #include "tests/simgpu/driver/tags.h"
+
+#include <stdlib.h>
 
 static const struct sg_type index_type = {8, SG_TYPE_ZERO};
 
@@ -118,5 +121,144 @@ bool sg_rule_gather(struct sg_sketch *sketch)
 		touch_looked_up(sketch, source, shapes[1], &looked_up,
 		        SG_OPERAND_READ, type);
 	}
+	return true;
+}
+
+/*
+ * The same of _cuda_scatter_fill_internal_kernel<type, index>: a calculator for
+ * self and indices; indices, size along the dimension, the operation, self,
+ * step along the dimension in elements, number of elements, the value.
+ */
+bool sg_rule_scatter_fill(struct sg_sketch *sketch)
+{
+	const struct sg_launch *launch = sketch->launch;
+	struct sg_text name = sg_text_after(sg_text(launch->fn->demangled),
+	        "_scatter_fill_internal_kernel");
+	struct sg_type type = sg_type_of(sg_template_argument(name, 0));
+	const struct sg_calculator at = {.param = 1, .args = 2};
+	uint32_t from = sg_align8(sg_calculator_bytes(2));
+	struct sg_shape shape;
+	struct sg_shape looked_up = {
+	        .dims = 1,
+	        .sizes = {sg_param_word(launch, 1, from + 8)},
+	        .steps = {(int64_t)sg_param_word(launch, 1, from + 32) *
+	                  type.bytes},
+	};
+	uint8_t value[16];
+
+	if (sg_param_bytes(launch, 1) < from + 48 + type.bytes || !type.bytes ||
+	        type.bytes > sizeof(value) ||
+	        !sg_calculator_shape(sketch, &at, 0, 1, &shape))
+		return false;
+	sg_param_read(launch, 1, from + 48, value, type.bytes);
+	sg_scalar(sketch, value, type.bytes);
+	sg_touch_argument(sketch, &at, 1, 1, sg_param_word(launch, 1, from),
+	        SG_OPERAND_READ, index_type);
+	touch_looked_up(sketch, sg_param_word(launch, 1, from + 24), shape,
+	        &looked_up, SG_OPERAND_READ | SG_OPERAND_WRITE, type);
+	return true;
+}
+
+/* index_elementwise_kernel of flip_kernel_impl<type>: a calculator for output
+ * and input with signed steps in bytes; output, input. */
+bool sg_rule_flip(struct sg_sketch *sketch)
+{
+	const struct sg_launch *launch = sketch->launch;
+	struct sg_text name = sg_text_after(
+	        sg_text(launch->fn->demangled), "flip_kernel_impl");
+	struct sg_type type = sg_type_of(sg_template_argument(name, 0));
+	const struct sg_calculator at = {.param = 1, .args = 2};
+	uint32_t from = sg_align8(sg_calculator_bytes(2));
+
+	return type.bytes &&
+	       sg_touch_argument(sketch, &at, 0, 1,
+	               sg_param_word(launch, 1, from), SG_OPERAND_WRITE,
+	               type) &&
+	       sg_touch_argument(sketch, &at, 1, 1,
+	               sg_param_word(launch, 1, from + 8), SG_OPERAND_READ,
+	               type);
+}
+
+static unsigned template_number(struct sg_text text, unsigned i)
+{
+	struct sg_text number = sg_template_argument(text, i);
+
+	return number.at ? (unsigned)strtoul(number.at, NULL, 10) : 0;
+}
+
+/* Fields of CatArrInputTensorMetadata, arrays of as many entries. */
+enum cat_field {
+	CAT_OFFSET,
+	CAT_SIZE,
+	CAT_ELEMENTS,
+	CAT_CONTIGUOUS,
+};
+
+static uint64_t cat_field(const struct sg_launch *launch, uint32_t capacity,
+        uint32_t width, enum cat_field field, unsigned i)
+{
+	uint32_t at = capacity * (8 + (uint32_t)field * width);
+	uint32_t bytes = field == CAT_CONTIGUOUS ? 1 : width;
+	uint64_t value = 0;
+
+	sg_param_read(launch, 1, at + i * bytes, &value, bytes);
+	return value;
+}
+
+/*
+ * CatArrayBatchedCopy...<type, index, dims, capacity, ...>(output, inputs,
+ * output's four sizes and four steps, dimension, its step). There is room for
+ * more inputs than the grid has rows; the other slots are left from earlier
+ * calls. Numbers count elements, but the output's sizes and steps vectors of
+ * them in the vectorized one. A launch writes only the part of the output that
+ * its inputs make up.
+ */
+bool sg_rule_concatenate(struct sg_sketch *sketch)
+{
+	const struct sg_launch *launch = sketch->launch;
+	struct sg_text name = sg_text(launch->fn->demangled);
+	struct sg_type type = sg_type_of(sg_template_argument(name, 0));
+	uint32_t width = sg_type_of(sg_template_argument(name, 1)).bytes;
+	unsigned dims = template_number(name, 2);
+	uint32_t capacity = template_number(name, 3), unit = type.bytes;
+	unsigned along = (unsigned)sg_param_int(launch, 3, 0);
+	struct sg_shape shape = {.dims = dims};
+	uint64_t along_bytes = 0, step = 0, start;
+
+	if (sg_text_after(name, "CatArrayBatchedCopy_vectorized<").at)
+		unit *= template_number(name, 6);
+	if (!unit || (width != 4 && width != 8) || !dims || dims > 4 ||
+	        along >= dims || launch->grid[1] > capacity ||
+	        sg_param_bytes(launch, 1) < capacity * (9 + 3 * width))
+		return false;
+	sg_param_read(launch, 4, 0, &step, width);
+	for (unsigned i = 0; i < launch->grid[1]; i++) {
+		uint64_t n =
+		        cat_field(launch, capacity, width, CAT_ELEMENTS, i);
+		bool whole =
+		        cat_field(launch, capacity, width, CAT_CONTIGUOUS, i);
+
+		along_bytes += cat_field(launch, capacity, width, CAT_SIZE, i) *
+		               step * type.bytes;
+		sg_touch(sketch, sg_param_word(launch, 1, i * 8),
+		        whole ? n * type.bytes : SG_TO_BLOCK_END,
+		        SG_OPERAND_READ, type);
+	}
+	for (unsigned i = 0; i < dims; i++) {
+		uint64_t size = 0, apart = 0;
+
+		sg_param_read(launch, 2, i * width, &size, width);
+		sg_param_read(launch, 2, (4 + i) * width, &apart, width);
+		if (!apart)
+			return false;
+		shape.steps[i] = (int64_t)(apart * unit);
+		shape.sizes[i] =
+		        i == along ? along_bytes / (apart * unit) : size;
+	}
+	start = cat_field(launch, capacity, width, CAT_OFFSET, 0) * step;
+	sg_scalar(sketch, &start, sizeof(start));
+	sg_shape_scalars(sketch, &shape);
+	sg_touch_shape(sketch, sg_param_word(launch, 0, 0) + start * type.bytes,
+	        &shape, (struct sg_type){unit, type.piece}, SG_OPERAND_WRITE);
 	return true;
 }

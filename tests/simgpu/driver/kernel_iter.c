@@ -5,6 +5,7 @@
  * Reduce.cuh. Under sg_lock.
  */
 #include "tests/simgpu/driver/kernel_calc.h"
+#include "tests/simgpu/driver/tags.h"
 
 #include <string.h>
 
@@ -249,6 +250,28 @@ static void touch_reduced(struct sg_sketch *sketch, uint64_t va,
 	sg_touch_shape(sketch, va, &shape, type, SG_OPERAND_READ);
 }
 
+/* One or two results; the second of a maximum or minimum is its place. */
+static void touch_results(struct sg_sketch *sketch,
+        const struct reduce_tail *tail, const struct sg_calculator *output,
+        struct sg_type type, struct sg_text operator)
+{
+	unsigned roles = tail->accumulate ? SG_OPERAND_READ | SG_OPERAND_WRITE
+	                                  : SG_OPERAND_WRITE;
+	struct sg_shape shape;
+
+	sg_touch_argument(sketch, output, 0, 1, tail->dst[0], roles, type);
+	if (tail->noutputs < 2)
+		return;
+	sg_calculator_shape(sketch, output, 0, 1, &shape);
+	if (sg_text_like(operator, "at::native::MaxOps<*") ||
+	        sg_text_like(operator, "at::native::MinOps<*")) {
+		for (unsigned i = 0; i < shape.dims; i++)
+			shape.steps[i] = shape.steps[i] / type.bytes * 8;
+		type = (struct sg_type){8, SG_TYPE_ZERO};
+	}
+	sg_touch_shape(sketch, tail->dst[1], &shape, type, roles);
+}
+
 /* What a reduction's operator holds. */
 static void operator_scalars(struct sg_sketch *sketch, struct sg_text operator)
 {
@@ -284,11 +307,8 @@ bool sg_rule_reduce(struct sg_sketch *sketch)
 	sg_param_read(sketch->launch, 0, tail_at, &tail, sizeof(tail));
 	operator_scalars(sketch, sg_template_argument(reduce, 1));
 	touch_reduced(sketch, tail.src, &input, &output, from);
-	for (int i = 0; i < tail.noutputs && i < 2; i++)
-		sg_touch_argument(sketch, &output, 0, 1, tail.dst[i],
-		        tail.accumulate ? SG_OPERAND_READ | SG_OPERAND_WRITE
-		                        : SG_OPERAND_WRITE,
-		        to);
+	touch_results(
+	        sketch, &tail, &output, to, sg_template_argument(reduce, 1));
 	sg_touch(sketch, tail.acc_buf, SG_TO_BLOCK_END,
 	        SG_OPERAND_READ | SG_OPERAND_WRITE, to);
 	/* Partial results are written before they are read. */

@@ -138,11 +138,11 @@ static const struct {
         {"c10::complex<float>", {8, SG_TYPE_F32}},
         {"c10::complex<double>", {16, SG_TYPE_F64}},
         /* Data that is only moved; the likeliest type of that size. */
-        {"at::native::OpaqueType<1>", {1, SG_TYPE_ZERO}},
-        {"at::native::OpaqueType<2>", {2, SG_TYPE_BF16}},
-        {"at::native::OpaqueType<4>", {4, SG_TYPE_F32}},
-        {"at::native::OpaqueType<8>", {8, SG_TYPE_ZERO}},
-        {"at::native::OpaqueType<16>", {16, SG_TYPE_F64}},
+        {"*::OpaqueType<16*>", {16, SG_TYPE_F64}},
+        {"*::OpaqueType<1*>", {1, SG_TYPE_ZERO}},
+        {"*::OpaqueType<2*>", {2, SG_TYPE_BF16}},
+        {"*::OpaqueType<4*>", {4, SG_TYPE_F32}},
+        {"*::OpaqueType<8*>", {8, SG_TYPE_ZERO}},
         {"c10::Float8_e4m3fn", {1, SG_TYPE_ZERO}},
         {"c10::Float8_e5m2", {1, SG_TYPE_ZERO}},
 };
@@ -173,8 +173,7 @@ struct sg_type sg_type_of(struct sg_text text)
 	if (drop_end(&text, "*"))
 		return (struct sg_type){8, SG_TYPE_ZERO};
 	for (size_t i = 0; i < sizeof(type_names) / sizeof(type_names[0]); i++)
-		if (strlen(type_names[i].name) == text.n &&
-		        !memcmp(type_names[i].name, text.at, text.n))
+		if (sg_text_like(text, type_names[i].name))
 			return type_names[i].type;
 	return (struct sg_type){0};
 }
@@ -298,7 +297,9 @@ static void read_scalars(
 
 struct sg_functor sg_functor_of(struct sg_text text)
 {
-	struct sg_functor functor = {0};
+	struct sg_functor functor = {
+	        .lambda = text.n && text.at[text.n - 1] == '}',
+	};
 
 	for (size_t i = 0; i < sizeof(functors) / sizeof(functors[0]); i++) {
 		if (!sg_text_like(text, functors[i].pattern))

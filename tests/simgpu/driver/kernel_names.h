@@ -48,6 +48,7 @@ uint32_t sg_opmath_bytes(struct sg_text text);
 struct sg_functor {
 	unsigned n_types;                         /* 0: not known */
 	struct sg_type types[SG_FUNCTOR_TENSORS]; /* the result first */
+	bool lambda; /* ends with a pointer to its host twin, if with any */
 	unsigned n_scalars;
 	struct {
 		int32_t offset; /* negative: from the end */

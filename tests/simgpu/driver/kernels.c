@@ -347,6 +347,12 @@ static bool apply(const struct sg_kernel_row *row, struct sg_sketch *sketch)
 		return sg_rule_index(sketch);
 	case SG_RULE_GATHER:
 		return sg_rule_gather(sketch);
+	case SG_RULE_SCATTER_FILL:
+		return sg_rule_scatter_fill(sketch);
+	case SG_RULE_FLIP:
+		return sg_rule_flip(sketch);
+	case SG_RULE_CONCATENATE:
+		return sg_rule_concatenate(sketch);
 	case SG_RULE_REDUCE:
 		return sg_rule_reduce(sketch);
 	case SG_RULE_FOREACH:

@@ -23,6 +23,9 @@ enum sg_rule {
 	SG_RULE_LEGACY,             /* TensorIterator, any strides */
 	SG_RULE_INDEX,              /* indexing by tensors */
 	SG_RULE_GATHER,             /* gather and scatter */
+	SG_RULE_SCATTER_FILL,       /* scatter of one value */
+	SG_RULE_FLIP,               /* reversed dimensions */
+	SG_RULE_CONCATENATE,        /* CatArrayBatchedCopy */
 	SG_RULE_REDUCE,             /* ReduceOp */
 	SG_RULE_FOREACH,            /* multi_tensor_apply */
 };
@@ -90,6 +93,9 @@ bool sg_rule_unrolled(struct sg_sketch *sketch);
 bool sg_rule_legacy(struct sg_sketch *sketch);
 bool sg_rule_index(struct sg_sketch *sketch);
 bool sg_rule_gather(struct sg_sketch *sketch);
+bool sg_rule_scatter_fill(struct sg_sketch *sketch);
+bool sg_rule_flip(struct sg_sketch *sketch);
+bool sg_rule_concatenate(struct sg_sketch *sketch);
 bool sg_rule_reduce(struct sg_sketch *sketch);
 bool sg_rule_foreach(struct sg_sketch *sketch);
 

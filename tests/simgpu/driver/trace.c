@@ -70,16 +70,20 @@ static bool open_file(void)
 
 void sg_trace_launch(const struct sg_launch *launch, const struct sg_op *op)
 {
+	char scalars[17];
 	json_t *line;
 
 	if (!sg_settings.trace || !open_file())
 		return;
-	line = json_pack("{s:s, s:b, s:[iii], s:[iii], s:I, s:o, s:o}", "name",
-	        launch->fn->demangled, "known", launch->fn->unknown == NULL,
-	        "grid", (int)op->grid[0], (int)op->grid[1], (int)op->grid[2],
-	        "block", (int)op->block[0], (int)op->block[1],
-	        (int)op->block[2], "ns", (json_int_t)op->fixed_ns, "accesses",
-	        accesses_json(op), "params", params_json(launch));
+	snprintf(scalars, sizeof(scalars), "%016llx",
+	        (unsigned long long)op->scalars);
+	line = json_pack("{s:s, s:b, s:s, s:[iii], s:[iii], s:I, s:o, s:o}",
+	        "name", launch->fn->demangled, "known",
+	        launch->fn->unknown == NULL, "scalars", scalars, "grid",
+	        (int)op->grid[0], (int)op->grid[1], (int)op->grid[2], "block",
+	        (int)op->block[0], (int)op->block[1], (int)op->block[2], "ns",
+	        (json_int_t)op->fixed_ns, "accesses", accesses_json(op),
+	        "params", params_json(launch));
 	json_dumpf(line, file, JSON_COMPACT);
 	fputc('\n', file);
 	fflush(file);
