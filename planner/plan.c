@@ -12,9 +12,11 @@
 /* Values below share pages with others. */
 #define SMALL_PAGE_BYTES (UINT64_C(2) << 20)
 /* Evaluations of the search: so many ops in all, and never more than that. */
-#define SEARCH_OPS        1000000
+#define SEARCH_OPS        800000
 #define MAX_EVALUATIONS   3000
 #define MAX_PAGED_OBJECTS 50000
+/* A plan for a long tape that is so many times slower than the ideal. */
+#define POOR 1.25
 /* From so many ops on only the cheapest parts of the planner run. */
 #define LONG_TAPE 200000
 
@@ -169,18 +171,21 @@ static uint32_t evaluations(
 	return n < MAX_EVALUATIONS ? n : MAX_EVALUATIONS;
 }
 
-/* A long tape: one variant of the two passes, and Belady's rule. */
+/* A long tape: one round of the two passes, else Belady's rule. */
 static int search_long(struct ts_search *s)
 {
+	double ideal = (double)s->graph->start_ns[s->graph->n_ops];
 	struct ts_outcome outcome;
 	int err;
 
-	s->rounds = 2;
+	s->rounds = 1;
 	err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
-	if (!err)
+	/* Where that went badly. */
+	if (!err && (double)s->best.outcome.step_ns > POOR * ideal) {
 		err = ts_baseline_choose_swapadvisor(s, &s->trial);
-	if (!err)
-		err = ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
+		if (!err)
+			err = ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
+	}
 	if (!err && !s->best.outcome.fits)
 		err = ts_search_emergency(s);
 	return err;
@@ -219,13 +224,11 @@ static int search_short(
 int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
 {
 	struct ts_outcome outcome;
-	int err;
 
-	/* Everything kept. */
-	memset(s->trial.action, TS_KEEP, s->trial.n_gaps);
-	err = ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
-	if (err || outcome.fits)
-		return err;
+	if (s->graph->peak_bytes <= s->limit_bytes) {
+		memset(s->trial.action, TS_KEEP, s->trial.n_gaps);
+		return ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
+	}
 	return s->graph->n_ops >= LONG_TAPE ? search_long(s)
 	                                    : search_short(s, options);
 }
@@ -235,6 +238,7 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
         struct ts_plan_stats *stats)
 {
 	struct ts_search search;
+	struct ts_outcome outcome;
 	int err = ts_search_init(&search, g, limit_bytes);
 
 	if (err)
@@ -242,8 +246,13 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 	err = ts_plan_search(&search, options);
 	if (!err && !search.best.outcome.fits)
 		err = -ENOSPC;
+	/* The model has to hold the best plan's run; settling takes two more.
+	 */
 	if (!err)
-		err = ts_search_settle(&search);
+		err = g->n_ops < LONG_TAPE
+		              ? ts_search_settle(&search)
+		              : ts_model_run(search.model, &search.best.choice,
+		                        &outcome, search.wait_ns);
 	if (!err)
 		err = ts_bound_step(g, limit_bytes, &plan->bound_step_ns);
 	if (!err)
@@ -275,6 +284,7 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 static uint64_t worth_moving(const struct ts_graph *g)
 {
 	uint64_t by_log[64] = {0}, sum = 0, size = 1;
+	uint32_t dropped = 0;
 
 	for (uint32_t i = 0; i < g->n_gaps; i++) {
 		const struct ts_gap *gap = &g->gaps[i];
@@ -289,7 +299,10 @@ static uint64_t worth_moving(const struct ts_graph *g)
 		if (sum * 200 > g->peak_bytes)
 			break;
 	}
-	return size;
+	for (uint32_t i = 0; i < g->n_gaps; i++)
+		dropped += g->gaps[i].size_bytes < size;
+	/* Too few to be worth a second graph. */
+	return dropped > g->n_gaps / 10 ? size : 1;
 }
 
 int ts_plan_make(const struct ts_profile *profile, uint64_t limit_bytes,
