@@ -139,6 +139,8 @@ def parse():
     add("--eval-every", type=int, default=0, metavar="N",
         help="evaluate after every N steps")
     add("--seed", type=int, default=1)
+    add("--digest", action="store_true",
+        help="print a hash of all tensors at the end (tests/torch/digest.py)")
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     args = parser.parse_args()
     if args.width % args.heads:
@@ -217,6 +219,10 @@ def main():
             print(f"evaluation  loss {loss.item():.6f}", flush=True)
             model.train()
 
+    if args.digest:
+        from digest import digest
+
+        print("digest", digest(model, optimizer), flush=True)
     if device.type == "cuda":
         print(
             f"peak allocated {torch.cuda.max_memory_allocated(device)} bytes,"

@@ -29,6 +29,7 @@ from harness import (
     run,
     run_once,
 )
+import mutation
 import observed
 from runner import Case, Failure, expect, expect_equal
 
@@ -380,6 +381,7 @@ def all_cases():
         cases += workload(
             name, vision, name, "--batch", batch, steps=3, full=True, big=True
         )
+    cases += mutation.all_cases()
     cases.append(Case("torch/roofline", roofline))
     cases.append(Case("torch/products", products))
     for venv in "venv", "venv-2.11":

@@ -53,7 +53,7 @@ class Outcome:
         return [json.loads(line) for line in lines]
 
 
-def _environment(spec, folder):
+def environment(spec, folder):
     clean = {
         name: value
         for name, value in os.environ.items()
@@ -67,7 +67,7 @@ def _environment(spec, folder):
         TORCHINDUCTOR_CACHE_DIR=f"{folder}/inductor",
         TRITON_CACHE_DIR=f"{folder}/triton",
         HF_HUB_OFFLINE="1",
-        PYTHONPATH=str(ROOT / "tests/torch/site"),
+        PYTHONPATH=f"{ROOT}/tests/torch/site:{ROOT}/tests/torch",
         PYTHONDONTWRITEBYTECODE="1",
     )
     if spec.limit is not None:
@@ -130,7 +130,7 @@ def launch(spec):
             started = time.monotonic()
             process = subprocess.Popen(
                 [str(python), str(spec.script), *map(str, spec.arguments)],
-                env=_environment(spec, folder),
+                env=environment(spec, folder),
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=out,

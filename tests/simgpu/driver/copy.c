@@ -183,6 +183,8 @@ static void each_row(const struct plan *plan,
 {
 	const struct end *src = &plan->src, *dst = &plan->dst;
 
+	if (!plan->width)
+		return;
 	for (uint64_t z = 0; z < plan->depth; z++) {
 		for (uint64_t y = 0; y < plan->height; y++)
 			fn(dst->va + z * dst->slice + y * dst->pitch,
@@ -292,8 +294,7 @@ static CUresult issue(
 	error = sg_op_enqueue(op);
 	if (error == CUDA_SUCCESS) {
 		each_row(&kept, sg_content_copy);
-		if (lost.width)
-			each_row(&lost, sg_mutate_lose);
+		each_row(&lost, sg_mutate_lose);
 		if (waits(plan, rule))
 			sg_op_wait(op);
 	}

@@ -20,6 +20,22 @@ def report(step, loss, **more):
     print(json.dumps(line), flush=True)
 
 
+def add_digest(parser):
+    parser.add_argument(
+        "--digest",
+        action="store_true",
+        help="print a hash of all tensors at the end (tests/torch/digest.py)",
+    )
+
+
+def finish(args, model, *optimizers):
+    """What scripts do at their end: with --digest, print one."""
+    if args.digest:
+        from digest import digest
+
+        print("digest", digest(model, *optimizers), flush=True)
+
+
 def tokens(vocabulary, batch, length, generator):
     """Random token ids on the device, drawn on the CPU."""
     ids = torch.randint(vocabulary, (batch, length), generator=generator)

@@ -8,7 +8,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from common import report
+from common import add_digest, finish, report
 
 
 def main():
@@ -17,6 +17,7 @@ def main():
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
+    add_digest(parser)
     args = parser.parse_args()
 
     torch.manual_seed(args.seed)
@@ -53,6 +54,7 @@ def main():
         target.copy_(batch.flip(1))
         graph.replay()
         report(step, loss)
+    finish(args, model, optimizer)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from transformers import (
     LlamaForCausalLM,
 )
 
-from common import report, tokens
+from common import add_digest, finish, report, tokens
 
 # name: (class, configuration, dtype of the weights, batch, sequence)
 MODELS = {
@@ -93,11 +93,16 @@ def main():
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--batch", type=int)
     parser.add_argument("--sequence", type=int)
+    parser.add_argument("--layers", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    add_digest(parser)
     args = parser.parse_args()
     kind, config, dtype, batch, sequence = MODELS[args.model]
     batch = args.batch or batch
     sequence = args.sequence or sequence
+
+    if args.layers:
+        config.num_hidden_layers = args.layers
 
     torch.manual_seed(args.seed)
     config.use_cache = False
@@ -116,6 +121,7 @@ def main():
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         report(step, loss)
+    finish(args, model, optimizer)
 
 
 if __name__ == "__main__":

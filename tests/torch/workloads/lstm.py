@@ -8,7 +8,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from common import report, tokens
+from common import add_digest, finish, report, tokens
 
 
 class LanguageModel(nn.Module):
@@ -33,6 +33,7 @@ def main():
     parser.add_argument("--length", type=int, default=35)
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    add_digest(parser)
     args = parser.parse_args()
 
     torch.manual_seed(args.seed)
@@ -53,6 +54,7 @@ def main():
         nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         optimizer.step()
         report(step, loss)
+    finish(args, model, optimizer)
 
 
 if __name__ == "__main__":

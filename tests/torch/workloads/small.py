@@ -8,7 +8,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from common import report
+from common import add_digest, finish, report
 
 
 def perceptron(width):
@@ -46,6 +46,7 @@ def main():
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
+    add_digest(parser)
     args = parser.parse_args()
 
     torch.manual_seed(args.seed)
@@ -61,6 +62,7 @@ def main():
         loss.backward()
         optimizer.step()
         report(step, loss)
+    finish(args, model, optimizer)
 
 
 if __name__ == "__main__":
