@@ -28,6 +28,9 @@ int sg_physical_take(struct sg_device *dev, uint64_t bytes)
 {
 	uint64_t total = dev->model.memory_bytes;
 
+	if (sg_settings.oom_bytes && total > sg_settings.oom_bytes)
+		total = sg_settings.oom_bytes;
+
 	/* Pools would have given this back at their last synchronisation. */
 	sg_pools_reclaim(dev, false);
 	if (bytes > total || dev->physical_bytes > total - bytes) {

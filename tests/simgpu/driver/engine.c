@@ -135,16 +135,27 @@ void sg_engine_submit(struct sg_op *op)
 		heap_push(&op->dev->engines[op->engine].future, op, earlier);
 }
 
+/* How fast op goes, of what the model says. */
+static double speed(const struct sg_slow *slow, const struct sg_op *op)
+{
+	return op->seq >= slow->from ? slow->factor : 1;
+}
+
 static double link_rate(const struct sg_device *dev, enum sg_engine_id id)
 {
 	const struct sg_model *model = &dev->model;
 	bool both = dev->engines[SG_ENGINE_H2D].moving &&
 	            dev->engines[SG_ENGINE_D2H].moving;
 
+	double rate;
+
 	if (id == SG_ENGINE_H2D)
-		return both ? model->h2d_both_bytes_per_s
+		rate = both ? model->h2d_both_bytes_per_s
 		            : model->h2d_bytes_per_s;
-	return both ? model->d2h_both_bytes_per_s : model->d2h_bytes_per_s;
+	else
+		rate = both ? model->d2h_both_bytes_per_s
+		            : model->d2h_bytes_per_s;
+	return rate * speed(&sg_settings.slow_link, dev->engines[id].running);
 }
 
 /* Takes off what the link has moved since it was last counted. */
@@ -210,6 +221,11 @@ static void start(struct sg_device *dev, struct sg_engine *engine)
 	op->start_ns = now_ns;
 	if (engine->id == SG_ENGINE_COMPUTE) {
 		engine->event_ns = now_ns + compute_ns(op);
+		if (op->kind == SG_OP_KERNEL)
+			engine->event_ns =
+			        now_ns +
+			        (uint64_t)((double)compute_ns(op) /
+			                   speed(&sg_settings.slow_kernel, op));
 	} else {
 		op->remaining = (double)op->bytes;
 		engine->event_ns = now_ns + op->fixed_ns;

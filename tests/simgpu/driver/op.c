@@ -244,6 +244,13 @@ CUresult sg_op_enqueue(struct sg_op *op)
 
 	if (!r && stream->legacy)
 		r = sg_capture_implicit(stream->ctx);
+	if (!r && sg_settings.sticky_error &&
+	        next_seq >= sg_settings.sticky_error_from) {
+		sg_sticky_error(dev, sg_settings.sticky_error,
+		        "SIMGPU_STICKY_ERROR at operation %llu",
+		        (unsigned long long)next_seq);
+		r = dev->sticky;
+	}
 	if (!r)
 		r = sg_op_check(op);
 	if (r) {

@@ -17,6 +17,8 @@ struct sg_settings sg_settings = {
         .unmap_sync = "model",
         .cupti = "free",
         .races = true,
+        .slow_link = {.factor = 1},
+        .slow_kernel = {.factor = 1},
 };
 
 extern char **environ;
@@ -52,6 +54,75 @@ static int read_switch(const char *value, void *target)
 		return -EINVAL;
 	*(bool *)target = !strcmp(value, "on");
 	return 0;
+}
+
+static int read_number(const char *value, void *target)
+{
+	char *end;
+	unsigned long long number = strtoull(value, &end, 10);
+
+	if (end == value || *end || *value == '-')
+		return -EINVAL;
+	*(uint64_t *)target = number;
+	return 0;
+}
+
+static int read_bytes(const char *value, void *target)
+{
+	static const struct {
+		const char *unit;
+		unsigned shift;
+	} units[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+	char *end;
+	unsigned long long number = strtoull(value, &end, 10);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (end == value || *value == '-' || !number ||
+		        strcmp(end, units[i].unit) ||
+		        number > UINT64_MAX >> units[i].shift)
+			continue;
+		*(uint64_t *)target = (uint64_t)number << units[i].shift;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* What may follow: "@N", from the Nth operation on. */
+static int read_from(const char *text, uint64_t *ret_from)
+{
+	*ret_from = 0;
+	if (!*text)
+		return 0;
+	return *text == '@' ? read_number(text + 1, ret_from) : -EINVAL;
+}
+
+static int read_slow(const char *value, void *target)
+{
+	struct sg_slow slow;
+	char *end;
+
+	slow.factor = strtod(value, &end);
+	if (end == value || !(slow.factor > 0 && slow.factor <= 1) ||
+	        read_from(end, &slow.from))
+		return -EINVAL;
+	*(struct sg_slow *)target = slow;
+	return 0;
+}
+
+static int read_sticky(const char *value, void *target)
+{
+	struct sg_settings *settings = target;
+	size_t length = strcspn(value, "@");
+	char name[64];
+
+	if (length >= sizeof(name))
+		return -EINVAL;
+	memcpy(name, value, length);
+	name[length] = '\0';
+	if (sg_error_parse(name, &settings->sticky_error) ||
+	        settings->sticky_error == CUDA_SUCCESS)
+		return -EINVAL;
+	return read_from(value + length, &settings->sticky_error_from);
 }
 
 static int read_unmap_sync(const char *value, void *target)
@@ -97,6 +168,17 @@ static const struct setting {
                 "none, tags or exact"},
         {"SIMGPU_TRACE", read_text, &sg_settings.trace,
                 "a file that launches are appended to"},
+        {"SIMGPU_SLOW_LINK", read_slow, &sg_settings.slow_link,
+                "a factor up to 1, or factor@N: from the Nth operation on"},
+        {"SIMGPU_SLOW_KERNEL", read_slow, &sg_settings.slow_kernel,
+                "a factor up to 1, or factor@N: from the Nth operation on"},
+        {"SIMGPU_STICKY_ERROR", read_sticky, &sg_settings,
+                "an error's name or number, or error@N: from the Nth "
+                "operation on"},
+        {"SIMGPU_OOM_BYTES", read_bytes, &sg_settings.oom_bytes,
+                "a number of bytes, KiB, MiB or GiB"},
+        {"SIMGPU_RANDOM_ADDRESS", read_number, &sg_settings.random_address,
+                "a seed, a number"},
         {"SIMGPU_MUTATE", read_text, &sg_settings.mutate,
                 "copy, truncate, launch or wait, each :k, a list"},
         {"SIMGPU_RACES", read_switch, &sg_settings.races, "on or off"},

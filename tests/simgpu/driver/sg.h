@@ -36,19 +36,30 @@
 /* ---------------------------------------------------------------- settings */
 
 /* All SIMGPU_* variables, read once; the table stands in settings.c. */
+/* A factor on a speed, from an operation on. */
+struct sg_slow {
+	double factor; /* 0 to 1 */
+	uint64_t from; /* sequence number of the first op */
+};
 struct sg_settings {
-	const char *device;     /* SIMGPU_DEVICE: model name or JSON path */
-	unsigned device_count;  /* SIMGPU_DEVICES */
-	const char *report;     /* SIMGPU_REPORT: file, %p is the pid */
-	const char *fail;       /* SIMGPU_FAIL: symbol:N[:error], list */
-	const char *unmap_sync; /* SIMGPU_UNMAP_SYNC: model, none, device */
-	const char *content;    /* SIMGPU_CONTENT: none, tags, exact */
-	const char *trace;      /* SIMGPU_TRACE: file of launches */
-	bool verbose;           /* SIMGPU_VERBOSE: name unknown kernels */
-	bool launch_blocking;   /* CUDA_LAUNCH_BLOCKING */
-	const char *cupti;      /* SIMGPU_CUPTI: free, taken; for libcupti */
-	bool races;             /* SIMGPU_RACES */
-	const char *mutate;     /* SIMGPU_MUTATE: kind:k, list */
+	const char *device;       /* SIMGPU_DEVICE: model name or JSON path */
+	unsigned device_count;    /* SIMGPU_DEVICES */
+	const char *report;       /* SIMGPU_REPORT: file, %p is the pid */
+	const char *fail;         /* SIMGPU_FAIL: symbol:N[:error], list */
+	const char *unmap_sync;   /* SIMGPU_UNMAP_SYNC: model, none, device */
+	const char *content;      /* SIMGPU_CONTENT: none, tags, exact */
+	const char *trace;        /* SIMGPU_TRACE: file of launches */
+	bool verbose;             /* SIMGPU_VERBOSE: name unknown kernels */
+	bool launch_blocking;     /* CUDA_LAUNCH_BLOCKING */
+	const char *cupti;        /* SIMGPU_CUPTI: free, taken; for libcupti */
+	bool races;               /* SIMGPU_RACES */
+	struct sg_slow slow_link; /* SIMGPU_SLOW_LINK */
+	struct sg_slow slow_kernel; /* SIMGPU_SLOW_KERNEL */
+	CUresult sticky_error;      /* SIMGPU_STICKY_ERROR */
+	uint64_t sticky_error_from; /* sequence number of the first op */
+	uint64_t oom_bytes;         /* SIMGPU_OOM_BYTES; 0: the model's */
+	uint64_t random_address;    /* SIMGPU_RANDOM_ADDRESS; 0: none */
+	const char *mutate;         /* SIMGPU_MUTATE: kind:k, list */
 };
 extern struct sg_settings sg_settings;
 

@@ -113,6 +113,20 @@ static void cut(struct sg_range *range, uint64_t va, uint64_t bytes)
 		free(range);
 }
 
+/* SIMGPU_RANDOM_ADDRESS: a place in the window that follows from the seed and
+ * the number of places so far; 0: none wanted. */
+static uint64_t random_place(uint64_t align)
+{
+	static uint64_t places;
+	uint64_t bytes, start = sg_va_window(&bytes);
+
+	if (!sg_settings.random_address)
+		return 0;
+	return sg_round_up(
+	        start + sg_mix(sg_settings.random_address, ++places) % bytes,
+	        align);
+}
+
 uint64_t sg_va_take(uint64_t bytes, uint64_t align, uint64_t hint)
 {
 	struct sg_range *range;
@@ -122,6 +136,8 @@ uint64_t sg_va_take(uint64_t bytes, uint64_t align, uint64_t hint)
 		window_start();
 	if (align < SG_PAGE_BYTES)
 		align = SG_PAGE_BYTES;
+	if (!hint)
+		hint = random_place(align);
 	if (hint && hint % align == 0 && sg_is_device_va(hint)) {
 		range = sg_ranges_at(&space.free, hint);
 		if (range && range->bytes - (hint - range->start) >= bytes) {
