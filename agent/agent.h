@@ -78,6 +78,15 @@ bool ts_agent_free(CUdeviceptr address, CUresult *ret_result);
 CUresult ts_agent_before_unmanaged(size_t bytes, const char *what);
 void ts_agent_after_unmanaged(void);
 
+/*
+ * An allocation from a stream-ordered pool (NULL: the current device's) is
+ * about to be made: what the pool holds already takes no more memory. Memory
+ * that goes back to a pool asks for nothing; it may help the next one.
+ */
+CUresult ts_agent_before_pool(
+        CUmemoryPool pool, size_t bytes, const char *what);
+void ts_agent_room_changed(void);
+
 /* A placed allocation around @address; false where there is none. */
 bool ts_agent_find(CUdeviceptr address, struct ts_allocation *ret_allocation);
 

@@ -119,6 +119,47 @@ void ts_agent_after_unmanaged(void)
 	ts_pager_make_room(pager, 0, ts_agent_begin_flags(), &ignored);
 }
 
+/* Bytes the pool has from the driver and gave to nobody. */
+static uint64_t unused_in(CUmemoryPool pool)
+{
+	cuuint64_t reserved, used;
+	CUdevice device;
+
+	if (!pool && (ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS ||
+	                     ts_agent.ops->device_mem_pool(&pool, device) !=
+	                             CUDA_SUCCESS))
+		return 0;
+	if (ts_agent.ops->mem_pool_attribute(pool,
+	            CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+	            &reserved) != CUDA_SUCCESS ||
+	        ts_agent.ops->mem_pool_attribute(pool,
+	                CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+	                &used) != CUDA_SUCCESS)
+		return 0;
+	return reserved > used ? reserved - used : 0;
+}
+
+CUresult ts_agent_before_pool(CUmemoryPool pool, size_t bytes, const char *what)
+{
+	uint64_t unused = unused_in(pool);
+
+	if (bytes <= unused)
+		return CUDA_SUCCESS;
+	return ts_agent_before_unmanaged(bytes - unused, what);
+}
+
+void ts_agent_room_changed(void)
+{
+	struct ts_pager *pager;
+	CUdevice device = -1;
+
+	if (ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS)
+		return;
+	pager = ts_agent_pager(device);
+	if (pager)
+		ts_pager_room_changed(pager);
+}
+
 bool ts_agent_find(CUdeviceptr address, struct ts_allocation *ret_allocation)
 {
 	return ts_blocks_find_allocation(

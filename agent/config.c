@@ -75,6 +75,23 @@ static const char *accepted(const struct ts_setting *setting)
 	return "";
 }
 
+/*
+ * Digits, and a point with more of them, in any locale; no exponents, since
+ * "1e3" is more likely a slip.
+ */
+static double parse_number(const char *text, const char **ret_end)
+{
+	double number = 0, place = 1;
+
+	for (; isdigit((unsigned char)*text); text++)
+		number = number * 10 + (*text - '0');
+	if (*text == '.')
+		for (text++; isdigit((unsigned char)*text); text++)
+			number += (*text - '0') * (place /= 10);
+	*ret_end = text;
+	return number;
+}
+
 /* "12GiB", "1.5 MiB", "4096", "60%"; fractions only before a unit. */
 static int parse_limit(const char *text, bool percent, struct ts_limit *limit)
 {
@@ -82,23 +99,21 @@ static int parse_limit(const char *text, bool percent, struct ts_limit *limit)
 		const char *name;
 		double bytes;
 	} units[] = {{"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}};
-	char *end;
+	const char *end;
 	double number;
 
 	if (!isdigit((unsigned char)*text))
 		return -EINVAL;
-	number = strtod(text, &end);
-	/* No hexadecimal and no exponents: "1e3" is more likely a slip. */
-	if (strspn(text, "0123456789.") != (size_t)(end - text))
-		return -EINVAL;
+	number = parse_number(text, &end);
 	while (*end == ' ')
 		end++;
 	if (!*end) {
 		uint64_t bytes;
+		char *rest;
 
 		errno = 0;
-		bytes = strtoull(text, &end, 10);
-		if (errno || (*end && *end != ' ') || !bytes)
+		bytes = strtoull(text, &rest, 10);
+		if (errno || (*rest && *rest != ' ') || !bytes)
 			return -EINVAL;
 		*limit = (struct ts_limit){TS_LIMIT_BYTES, bytes};
 		return 0;

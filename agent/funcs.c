@@ -35,16 +35,34 @@ void ts_funcs_finish(struct ts_funcs *funcs)
 	ts_mutex_finish(&funcs->lock);
 }
 
-/* A launch takes a CUkernel as a CUfunction; the queries do not. */
-static CUresult param_info(const struct ts_gpu_ops *ops, CUfunction handle,
-        size_t index, size_t *ret_offset, size_t *ret_bytes)
+/*
+ * A launch takes a CUkernel as a CUfunction; the queries do not. What answers
+ * to the first parameter as a kernel is asked as one. That there is none is
+ * believed of a function only where it is no kernel.
+ */
+static bool is_kernel(const struct ts_gpu_ops *ops, CUfunction handle)
 {
-	CUresult rc =
-	        ops->func_param_info(handle, index, ret_offset, ret_bytes);
+	size_t offset, bytes;
+	CUresult rc = ops->func_param_info(handle, 0, &offset, &bytes);
 
-	if (rc == CUDA_ERROR_INVALID_HANDLE)
-		rc = ops->kernel_param_info(
-		        (CUkernel)handle, index, ret_offset, ret_bytes);
+	if (rc != CUDA_ERROR_INVALID_HANDLE && rc != CUDA_ERROR_INVALID_VALUE)
+		return false;
+	return ops->kernel_param_info((CUkernel)handle, 0, &offset, &bytes) ==
+	               CUDA_SUCCESS ||
+	       rc == CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult param_info(const struct ts_gpu_ops *ops, CUfunction handle,
+        bool kernel, size_t index, struct ts_param *ret_param)
+{
+	size_t offset = 0, bytes = 0;
+	CUresult rc =
+	        kernel ? ops->kernel_param_info(
+	                         (CUkernel)handle, index, &offset, &bytes)
+	               : ops->func_param_info(handle, index, &offset, &bytes);
+
+	ret_param->offset = (uint32_t)offset;
+	ret_param->bytes = (uint32_t)bytes;
 	return rc;
 }
 
@@ -65,15 +83,14 @@ static char *name_of(const struct ts_gpu_ops *ops, CUfunction handle)
 static bool read_layout(const struct ts_gpu_ops *ops, CUfunction handle,
         struct ts_param *params, size_t *ret_count)
 {
-	size_t count = 0, offset, bytes;
+	bool kernel = is_kernel(ops, handle);
 	CUresult rc = CUDA_SUCCESS;
+	size_t count = 0;
 
 	while (count < PARAMS_MAX) {
-		rc = param_info(ops, handle, count, &offset, &bytes);
+		rc = param_info(ops, handle, kernel, count, &params[count]);
 		if (rc != CUDA_SUCCESS)
 			break;
-		params[count].offset = (uint32_t)offset;
-		params[count].bytes = (uint32_t)bytes;
 		count++;
 	}
 	*ret_count = count;

@@ -20,11 +20,22 @@ static uint64_t read_number(const char *path)
 	return value;
 }
 
-/* The least limit of this process's cgroup (version 2) and those above. */
-static uint64_t cgroup_limit(void)
+/* What a group may still take; files that are not there say no limit. */
+static uint64_t left_in(const char *limit_path, const char *used_path)
 {
-	char line[1024], path[1200];
-	uint64_t least = UINT64_MAX, limit;
+	uint64_t limit = read_number(limit_path);
+	uint64_t used = limit == UINT64_MAX ? 0 : read_number(used_path);
+
+	if (limit == UINT64_MAX)
+		return UINT64_MAX;
+	return used < limit ? limit - used : 0;
+}
+
+/* The least that is left in this process's cgroup (version 2) and above. */
+static uint64_t cgroup_left(void)
+{
+	char line[1024], limit[1200], used[1200];
+	uint64_t least = UINT64_MAX, left;
 	FILE *file = fopen("/proc/self/cgroup", "re");
 	char *group = NULL;
 
@@ -37,26 +48,44 @@ static uint64_t cgroup_limit(void)
 		return least;
 	group[strcspn(group, "\n")] = '\0';
 	for (;;) {
-		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max",
+		snprintf(limit, sizeof(limit), "/sys/fs/cgroup%s/memory.max",
 		        group);
-		limit = read_number(path);
-		if (limit < least)
-			least = limit;
+		snprintf(used, sizeof(used), "/sys/fs/cgroup%s/memory.current",
+		        group);
+		left = left_in(limit, used);
+		if (left < least)
+			least = left;
 		if (!*group)
 			return least;
 		*strrchr(group, '/') = '\0';
 	}
 }
 
+/* What the kernel says can be had without swapping. */
+static uint64_t host_free(void)
+{
+	uint64_t free_bytes = (uint64_t)sysconf(_SC_AVPHYS_PAGES) *
+	                      (uint64_t)sysconf(_SC_PAGESIZE);
+	FILE *file = fopen("/proc/meminfo", "re");
+	char line[256];
+	uint64_t kib;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
+			free_bytes = kib << 10;
+	if (file)
+		fclose(file);
+	return free_bytes;
+}
+
 uint64_t ts_hostmem_default_limit(void)
 {
-	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) *
-	                  (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t limit = cgroup_limit();
+	uint64_t memory = host_free();
+	uint64_t left = cgroup_left();
 
 	/* Version 1 has one fixed place for it. */
-	if (limit == UINT64_MAX)
-		limit = read_number(
-		        "/sys/fs/cgroup/memory/memory.limit_in_bytes");
-	return (limit < memory ? limit : memory) / 5 * 4;
+	if (left == UINT64_MAX)
+		left = left_in("/sys/fs/cgroup/memory/memory.limit_in_bytes",
+		        "/sys/fs/cgroup/memory/memory.usage_in_bytes");
+	return (left < memory ? left : memory) / 5 * 4;
 }

@@ -6,6 +6,7 @@
 #include "agent/agent.h"
 #include "intercept/driver.h"
 #include "intercept/guard.h"
+#include "intercept/hook_op.h"
 #include "intercept/hooks.h"
 
 CUresult ts_hook_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
@@ -147,6 +148,22 @@ CUresult ts_hook_cuTexRefSetAddress_v2(
 	if (rc == CUDA_SUCCESS)
 		rc = ts_driver.fn_cuTexRefSetAddress_v2(
 		        ByteOffset, hTexRef, address, bytes);
+	ts_leave();
+	return rc;
+}
+
+CUresult ts_hook_cuTexRefSetAddress2D_v2(CUtexref hTexRef,
+        const CUDA_ARRAY_DESCRIPTOR_v2 *desc, CUdeviceptr address, size_t Pitch)
+{
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuTexRefSetAddress2D_v2(
+		        hTexRef, desc, address, Pitch);
+	rc = ts_agent_pin(address);
+	if (rc == CUDA_SUCCESS)
+		rc = ts_driver.fn_cuTexRefSetAddress2D_v2(
+		        hTexRef, desc, address, Pitch);
 	ts_leave();
 	return rc;
 }
@@ -457,7 +474,7 @@ CUresult ts_hook_cuStreamWaitValue64_v2_ptsz(CUstream stream,
 	return rc;
 }
 
-static CUresult pin_items(
+CUresult ts_pin_mem_ops(
         const CUstreamBatchMemOpParams *items, unsigned int count)
 {
 	CUresult rc = CUDA_SUCCESS;
@@ -486,7 +503,7 @@ CUresult ts_hook_cuStreamBatchMemOp(CUstream stream, unsigned int count,
 	if (!ts_enter())
 		return ts_driver.fn_cuStreamBatchMemOp(
 		        stream, count, items, flags);
-	rc = pin_items(items, count);
+	rc = ts_pin_mem_ops(items, count);
 	if (rc == CUDA_SUCCESS)
 		rc = ts_driver.fn_cuStreamBatchMemOp(
 		        stream, count, items, flags);
@@ -502,7 +519,7 @@ CUresult ts_hook_cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count,
 	if (!ts_enter())
 		return ts_driver.fn_cuStreamBatchMemOp_ptsz(
 		        stream, count, items, flags);
-	rc = pin_items(items, count);
+	rc = ts_pin_mem_ops(items, count);
 	if (rc == CUDA_SUCCESS)
 		rc = ts_driver.fn_cuStreamBatchMemOp_ptsz(
 		        stream, count, items, flags);
@@ -518,7 +535,7 @@ CUresult ts_hook_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 	if (!ts_enter())
 		return ts_driver.fn_cuStreamBatchMemOp_v2(
 		        stream, count, items, flags);
-	rc = pin_items(items, count);
+	rc = ts_pin_mem_ops(items, count);
 	if (rc == CUDA_SUCCESS)
 		rc = ts_driver.fn_cuStreamBatchMemOp_v2(
 		        stream, count, items, flags);
@@ -534,7 +551,7 @@ CUresult ts_hook_cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count,
 	if (!ts_enter())
 		return ts_driver.fn_cuStreamBatchMemOp_v2_ptsz(
 		        stream, count, items, flags);
-	rc = pin_items(items, count);
+	rc = ts_pin_mem_ops(items, count);
 	if (rc == CUDA_SUCCESS)
 		rc = ts_driver.fn_cuStreamBatchMemOp_v2_ptsz(
 		        stream, count, items, flags);

@@ -87,9 +87,66 @@ static CUresult pin_node(const CUgraphNodeParams *node)
 		return pin_set(node->memset.dst, node->memset.pitch,
 		        node->memset.width, node->memset.height,
 		        node->memset.elementSize);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return ts_pin_mem_ops(
+		        node->memOp.paramArray, node->memOp.count);
 	default:
 		return CUDA_SUCCESS;
 	}
+}
+
+static CUresult pin_batch(const CUDA_BATCH_MEM_OP_NODE_PARAMS *node)
+{
+	return node ? ts_pin_mem_ops(node->paramArray, node->count)
+	            : CUDA_SUCCESS;
+}
+
+CUresult ts_hook_cuGraphAddBatchMemOpNode(CUgraphNode *ret_node, CUgraph graph,
+        const CUgraphNode *dependencies, size_t count,
+        const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuGraphAddBatchMemOpNode(
+		        ret_node, graph, dependencies, count, params);
+	rc = pin_batch(params);
+	if (rc == CUDA_SUCCESS)
+		rc = ts_driver.fn_cuGraphAddBatchMemOpNode(
+		        ret_node, graph, dependencies, count, params);
+	ts_leave();
+	return rc;
+}
+
+CUresult ts_hook_cuGraphBatchMemOpNodeSetParams(
+        CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuGraphBatchMemOpNodeSetParams(
+		        node, params);
+	rc = pin_batch(params);
+	if (rc == CUDA_SUCCESS)
+		rc = ts_driver.fn_cuGraphBatchMemOpNodeSetParams(node, params);
+	ts_leave();
+	return rc;
+}
+
+CUresult ts_hook_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec executable,
+        CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuGraphExecBatchMemOpNodeSetParams(
+		        executable, node, params);
+	rc = pin_batch(params);
+	if (rc == CUDA_SUCCESS)
+		rc = ts_driver.fn_cuGraphExecBatchMemOpNodeSetParams(
+		        executable, node, params);
+	ts_leave();
+	return rc;
 }
 
 CUresult ts_hook_cuGraphAddKernelNode(CUgraphNode *ret_node, CUgraph graph,

@@ -37,17 +37,21 @@ CUresult ts_hook_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch,
         size_t width, size_t height, unsigned int element_bytes)
 {
 	size_t row = (width + PITCH_BYTES - 1) / PITCH_BYTES * PITCH_BYTES;
+	size_t bytes;
 	CUresult rc;
 
 	if (!ts_enter())
 		return ts_driver.fn_cuMemAllocPitch_v2(
 		        address, pitch, width, height, element_bytes);
+	/* Whatever the driver has, it is not as much as that. */
+	if (row < width || __builtin_mul_overflow(row, height, &bytes))
+		bytes = SIZE_MAX / 2;
 	/* What the driver refuses it is left to refuse. */
 	if (!pitch || !width || !height ||
 	        (element_bytes != 4 && element_bytes != 8 &&
 	                element_bytes != 16) ||
-	        !ts_agent_alloc(row * height, address, &rc)) {
-		rc = ts_agent_before_unmanaged(row * height, "cuMemAllocPitch");
+	        !ts_agent_alloc(bytes, address, &rc)) {
+		rc = ts_agent_before_unmanaged(bytes, "cuMemAllocPitch");
 		if (rc == CUDA_SUCCESS)
 			rc = ts_driver.fn_cuMemAllocPitch_v2(
 			        address, pitch, width, height, element_bytes);
@@ -198,6 +202,23 @@ CUresult ts_hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 	rc = ts_agent_refuses_ipc(address)
 	             ? CUDA_ERROR_NOT_SUPPORTED
 	             : ts_driver.fn_cuIpcGetMemHandle(handle, address);
+	ts_leave();
+	return rc;
+}
+
+/* Memory of cuMemAlloc has no handle; the chunks under it come and go. */
+CUresult ts_hook_cuMemRetainAllocationHandle(
+        CUmemGenericAllocationHandle_v1 *handle, void *address)
+{
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuMemRetainAllocationHandle(
+		        handle, address);
+	rc = ts_agent_placed((CUdeviceptr)(uintptr_t)address)
+	             ? CUDA_ERROR_INVALID_VALUE
+	             : ts_driver.fn_cuMemRetainAllocationHandle(
+	                       handle, address);
 	ts_leave();
 	return rc;
 }

@@ -56,6 +56,10 @@ CUresult ts_set_2d_begin(struct ts_op *op, const char *name, CUdeviceptr dst,
         size_t pitch, size_t width, size_t height, size_t element_bytes,
         ts_stream_key stream);
 
+/* Pins what the waits and writes of a list name. */
+CUresult ts_pin_mem_ops(
+        const CUstreamBatchMemOpParams *items, unsigned int count);
+
 CUresult ts_op_end(struct ts_op *op, CUresult result);
 
 /* For other begins: true where the agent takes part; then ts_op_end(). */

@@ -101,6 +101,23 @@ CUresult ts_hook_cuPointerGetAttribute(
 	return rc;
 }
 
+/* Of those answer() does not know, by the type cuda.h gives. */
+static void put_nothing(void *data, CUpointer_attribute attribute)
+{
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+		memset(data, 0, sizeof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS));
+		return;
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+		put_word(data, 0);
+		return;
+	default:
+		/* Newer than the headers: no more than an int is safe. */
+		put_int(data, 0);
+		return;
+	}
+}
+
 /* Here an attribute that cannot be answered is 0, and no error. */
 CUresult ts_hook_cuPointerGetAttributes(unsigned int count,
         CUpointer_attribute *attributes, void **data, CUdeviceptr address)
@@ -118,7 +135,7 @@ CUresult ts_hook_cuPointerGetAttributes(unsigned int count,
 		for (unsigned int i = 0; i < count; i++)
 			if (answer(&allocation, data[i], attributes[i],
 			            address) != CUDA_SUCCESS)
-				put_word(data[i], 0);
+				put_nothing(data[i], attributes[i]);
 	ts_leave();
 	return rc;
 }

@@ -115,6 +115,22 @@ CUresult ts_hook_cuCtxDestroy_v2(CUcontext ctx)
 	return rc;
 }
 
+/* Ends the context where nothing else is attached to it. */
+CUresult ts_hook_cuCtxDetach(CUcontext ctx)
+{
+	unsigned int version;
+	CUresult rc;
+
+	if (!ts_enter())
+		return ts_driver.fn_cuCtxDetach(ctx);
+	rc = ts_driver.fn_cuCtxDetach(ctx);
+	if (rc == CUDA_SUCCESS &&
+	        ts_driver.fn_cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS)
+		ts_agent_context_gone(ctx);
+	ts_leave();
+	return rc;
+}
+
 CUresult ts_hook_cuDevicePrimaryCtxReset(CUdevice dev)
 {
 	CUresult rc;

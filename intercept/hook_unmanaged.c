@@ -15,7 +15,7 @@ CUresult ts_hook_cuMemAllocAsync(
 
 	if (!ts_enter())
 		return ts_driver.fn_cuMemAllocAsync(address, bytes, stream);
-	rc = ts_agent_before_unmanaged(bytes, "cuMemAllocAsync");
+	rc = ts_agent_before_pool(NULL, bytes, "cuMemAllocAsync");
 	if (rc == CUDA_SUCCESS)
 		rc = ts_driver.fn_cuMemAllocAsync(address, bytes, stream);
 	if (rc == CUDA_SUCCESS)
@@ -32,7 +32,7 @@ CUresult ts_hook_cuMemAllocAsync_ptsz(
 	if (!ts_enter())
 		return ts_driver.fn_cuMemAllocAsync_ptsz(
 		        address, bytes, stream);
-	rc = ts_agent_before_unmanaged(bytes, "cuMemAllocAsync");
+	rc = ts_agent_before_pool(NULL, bytes, "cuMemAllocAsync");
 	if (rc == CUDA_SUCCESS)
 		rc = ts_driver.fn_cuMemAllocAsync_ptsz(address, bytes, stream);
 	if (rc == CUDA_SUCCESS)
@@ -49,7 +49,7 @@ CUresult ts_hook_cuMemAllocFromPoolAsync(
 	if (!ts_enter())
 		return ts_driver.fn_cuMemAllocFromPoolAsync(
 		        address, bytes, pool, stream);
-	rc = ts_agent_before_unmanaged(bytes, "cuMemAllocFromPoolAsync");
+	rc = ts_agent_before_pool(pool, bytes, "cuMemAllocFromPoolAsync");
 	if (rc == CUDA_SUCCESS)
 		rc = ts_driver.fn_cuMemAllocFromPoolAsync(
 		        address, bytes, pool, stream);
@@ -67,7 +67,7 @@ CUresult ts_hook_cuMemAllocFromPoolAsync_ptsz(
 	if (!ts_enter())
 		return ts_driver.fn_cuMemAllocFromPoolAsync_ptsz(
 		        address, bytes, pool, stream);
-	rc = ts_agent_before_unmanaged(bytes, "cuMemAllocFromPoolAsync");
+	rc = ts_agent_before_pool(pool, bytes, "cuMemAllocFromPoolAsync");
 	if (rc == CUDA_SUCCESS)
 		rc = ts_driver.fn_cuMemAllocFromPoolAsync_ptsz(
 		        address, bytes, pool, stream);
@@ -86,7 +86,7 @@ CUresult ts_hook_cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 	/* Memory of cuMemAlloc may be freed this way too. */
 	if (!ts_agent_free(address, &rc)) {
 		rc = ts_driver.fn_cuMemFreeAsync(address, stream);
-		ts_agent_after_unmanaged();
+		ts_agent_room_changed();
 	}
 	ts_leave();
 	return rc;
@@ -101,7 +101,7 @@ CUresult ts_hook_cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream)
 	/* Memory of cuMemAlloc may be freed this way too. */
 	if (!ts_agent_free(address, &rc)) {
 		rc = ts_driver.fn_cuMemFreeAsync_ptsz(address, stream);
-		ts_agent_after_unmanaged();
+		ts_agent_room_changed();
 	}
 	ts_leave();
 	return rc;

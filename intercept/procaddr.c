@@ -29,12 +29,19 @@ static bool is_hidden(const char *name)
 	return false;
 }
 
+/*
+ * NULL where @function is an ABI newer than the headers this was built with,
+ * of a function that has to be seen: nobody knows what its arguments are.
+ */
 static void *wrapper_of(
         const char *name, void *function, int version, cuuint64_t flags)
 {
 	const struct ts_hook *hook = ts_hook_by_function(function);
 
 	/* A driver may answer with another entry of the same function. */
+	if (!hook && version > CUDA_VERSION)
+		return ts_hook_by_name(name, CUDA_VERSION, false) ? NULL
+		                                                  : function;
 	if (!hook)
 		hook = ts_hook_by_name(name, version,
 		        flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
@@ -60,7 +67,7 @@ CUresult ts_hook_cuGetProcAddress(
 		return CUDA_ERROR_NOT_FOUND;
 	}
 	*pfn = wrapper_of(symbol, *pfn, version, flags);
-	return rc;
+	return *pfn ? rc : CUDA_ERROR_NOT_FOUND;
 }
 
 /* Both ABIs of 12.0: @per_thread is what the second one means by itself. */
@@ -81,7 +88,11 @@ static CUresult ask_v2(PFN_cuGetProcAddress_v12000 real, bool per_thread,
 	if (per_thread && !(flags & CU_GET_PROC_ADDRESS_LEGACY_STREAM))
 		flags |= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 	*pfn = wrapper_of(symbol, *pfn, version, flags);
-	return rc;
+	if (*pfn)
+		return rc;
+	if (status)
+		*status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+	return CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult ts_hook_cuGetProcAddress_v2(const char *symbol, void **pfn,

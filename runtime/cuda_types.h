@@ -21,6 +21,9 @@ typedef CUresult (*PFN_cuMemFree_v2000)(CUdeviceptr_v1 address);
 typedef CUresult (*PFN_cuCtxDestroy_v2000)(CUcontext context);
 typedef CUresult (*PFN_cuDevicePrimaryCtxRelease_v7000)(CUdevice device);
 typedef CUresult (*PFN_cuDevicePrimaryCtxReset_v7000)(CUdevice device);
+typedef CUresult (*PFN_cuTexRefSetAddress2D_v3020)(CUtexref reference,
+        const CUDA_ARRAY_DESCRIPTOR_v2 *desc, CUdeviceptr address,
+        size_t pitch);
 typedef CUresult (*PFN_cuStreamDestroy_v2000)(CUstream stream);
 typedef CUresult (*PFN_cuStreamBeginCapture_v10000)(CUstream stream);
 typedef CUresult (*PFN_cuStreamBeginCapture_v10000_ptsz)(CUstream stream);

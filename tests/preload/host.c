@@ -405,6 +405,60 @@ static int node(void)
 	return 0;
 }
 
+/* A pool keeps what it has: memory from it is there for the next caller. */
+static int pool(void)
+{
+	void *library = driver();
+	CUdeviceptr buffer, pooled;
+	cuuint64_t keep = UINT64_MAX;
+	CUmemoryPool default_pool;
+
+	if (!make_context(library) ||
+	        CALL(cuDeviceGetDefaultMemPool, &default_pool, 0) ||
+	        CALL(cuMemPoolSetAttribute, default_pool,
+	                CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep) ||
+	        CALL(cuMemAlloc_v2, &buffer, 4 * MIB))
+		return fail("no memory");
+	for (int i = 0; i < 4; i++) {
+		if (!count(CALL(cuMemAllocAsync, &pooled, 12 * MIB, NULL)))
+			break;
+		count(CALL(cuMemsetD8Async, pooled, 1, 12 * MIB, NULL));
+		count(CALL(cuMemsetD8_v2, buffer, 1, 4 * MIB));
+		count(CALL(cuMemFreeAsync, pooled, NULL));
+	}
+	/* What the pool has not is asked for. */
+	count(CALL(cuMemAllocAsync, &pooled, 20 * MIB, NULL));
+	printf("%d %d %d\n", outcomes[0], outcomes[1], outcomes[2]);
+	return 0;
+}
+
+/* Placed memory answers questions as memory of cuMemAlloc does. */
+static int questions(void)
+{
+	static CUpointer_attribute asked[] = {
+	        (CUpointer_attribute)99, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+	void *library = driver();
+	CUmemGenericAllocationHandle handle;
+	int answers[2] = {7, 7}, ordinal = 7;
+	void *places[] = {&answers[0], &ordinal};
+	CUdeviceptr a;
+	size_t pitch;
+
+	if (!make_context(library) || CALL(cuMemAlloc_v2, &a, 4 * MIB))
+		return fail("no memory");
+	if (CALL(cuPointerGetAttributes, 2, asked, places, a) || answers[0] ||
+	        answers[1] != 7 || ordinal)
+		return fail("an answer of another size");
+	if (CALL(cuMemRetainAllocationHandle, &handle, (void *)a) !=
+	        CUDA_ERROR_INVALID_VALUE)
+		return fail("a handle of plain memory");
+	if (CALL(cuMemAllocPitch_v2, &a, &pitch, SIZE_MAX / 8, 64, 4) !=
+	        CUDA_ERROR_OUT_OF_MEMORY)
+		return fail("more than there is");
+	printf("done\n");
+	return 0;
+}
+
 /* A device address where a host address is wanted is the driver's matter. */
 static int misuse(void)
 {
@@ -481,6 +535,8 @@ int main(int argc, char **argv)
 	        {"dropped-capture", dropped_capture},
 	        {"beside-capture", beside_capture},
 	        {"node", node},
+	        {"pool", pool},
+	        {"questions", questions},
 	        {"misuse", misuse},
 	        {"share", share},
 	        {"fork", child_after_work},

@@ -317,6 +317,27 @@ class Preload(unittest.TestCase):
         self.assertEqual(done.stdout, "4 0 0\n")
         self.assertEqual(status["devices"][0]["pinned_bytes"], 8 << 20)
 
+    def test_pool_serves_from_what_it_has(self):
+        outcomes, report, _ = self.pressure("pool")
+        self.assertEqual(outcomes, [16, 1, 0])
+
+    def test_questions_about_placed_memory(self):
+        done = run(HOST, "questions", TAPESWAP_LOG="error")
+        self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
+
+    def test_driver_that_lacks_a_function_is_named(self):
+        """Parameter layouts come with CUDA 12.4; before, nothing is done."""
+        with open(f"{SIMGPU}/libcuda.so.1", "rb") as file:
+            driver = file.read()
+        name = b"\0cuFuncGetParamInfo\0"
+        self.assertIn(name, driver)
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/libcuda.so.1", "wb") as file:
+                file.write(driver.replace(name, name.swapcase()))
+            done = run(HOST, "work", LD_LIBRARY_PATH=folder)
+        self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
+        self.one_line(done, "off: the driver has no cuFuncGetParamInfo")
+
     def test_device_address_as_a_source_in_host_memory(self):
         plain = run(HOST, "misuse", TAPESWAP_MODE="off")
         done = run(HOST, "misuse")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,6 +63,22 @@ START_TEST(sizes_are_read_with_their_units)
 		ck_assert_int_eq(config.limit.unit, good[i].unit);
 		ck_assert_uint_eq(config.limit.value, good[i].value);
 	}
+}
+END_TEST
+
+/* With a comma for the point, where the machine has such a locale. */
+START_TEST(sizes_are_the_same_in_any_locale)
+{
+	static const char *const commas[] = {
+	        "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE"};
+	bool set = false;
+
+	for (size_t i = 0; i < sizeof(commas) / sizeof(commas[0]); i++)
+		set = set || setlocale(LC_NUMERIC, commas[i]);
+	ck_assert_int_eq(parse("TAPESWAP_LIMIT=12.25GiB", NULL), 0);
+	ck_assert_uint_eq(config.limit.value, 49ull << 28);
+	ck_assert_int_eq(parse("TAPESWAP_LIMIT=12,25GiB", NULL), -EINVAL);
+	setlocale(LC_NUMERIC, "C");
 }
 END_TEST
 
@@ -170,6 +187,7 @@ static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, defaults_hold_without_settings);
 	tcase_add_test(tests, sizes_are_read_with_their_units);
+	tcase_add_test(tests, sizes_are_the_same_in_any_locale);
 	tcase_add_test(tests, what_is_no_size_is_named_with_what_is_accepted);
 	tcase_add_test(tests, host_limit_takes_no_percentage);
 	tcase_add_test(tests, words_and_booleans_are_read);
