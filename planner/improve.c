@@ -131,7 +131,6 @@ static int enumerate(struct improve *im, uint32_t combinations)
 		uint32_t rest = c;
 
 		memset(s->trial.action, TS_KEEP, s->trial.n_gaps);
-		memset(s->trial.late, 0, s->trial.n_gaps);
 		for (uint32_t i = 0; i < im->n; i++) {
 			const struct movable *m = &im->movable[i];
 
@@ -139,8 +138,12 @@ static int enumerate(struct improve *im, uint32_t combinations)
 			        m->actions[rest % m->n_actions];
 			rest /= m->n_actions;
 		}
-		for (uint32_t w = 0; !err && w < TS_WINDOW_MODES; w++)
-			err = try(im, (enum ts_window_mode)w);
+		for (uint32_t w = 0; !err && w < 2 * TS_WINDOW_MODES; w++) {
+			memset(s->trial.late, w >= TS_WINDOW_MODES,
+			        s->trial.n_gaps);
+			err = try(
+			        im, (enum ts_window_mode)(w % TS_WINDOW_MODES));
+		}
 	}
 	return err;
 }
