@@ -221,8 +221,8 @@ void ts_agent_report_block(uint64_t address, int64_t bytes, int device)
 		if (dead.serial)
 			ts_recorder_died(dead.serial);
 		if (live.serial)
-			ts_recorder_born(
-			        live.serial, (uint64_t)bytes, device, true);
+			ts_recorder_born(live.serial, address, (uint64_t)bytes,
+			        device, true);
 	}
 	/* Alive first: what both share keeps its content. */
 	pager = ts_agent_pager(live.device);

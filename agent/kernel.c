@@ -54,6 +54,15 @@ static const char *const adding[] = {"scatter", "index_add", "index_put",
         "indexing_backward", "embedding_backward", "atomic", "Atomic",
         "backward_data_accumulate", "col2im_batched"};
 
+/* Offsets in the one struct of attention's backwards that are added to. */
+struct added {
+	const char *part;
+	uint16_t offset;
+};
+
+static const struct added added_words[] = {
+        {"flash_bwd_dq_dk_dv", 504}, {"fmha_cutlassB_", 112}};
+
 static enum ts_op_class class_of(const char *name)
 {
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
@@ -233,7 +242,8 @@ static char *make_label(const struct ts_kernel *kernel, const char *text)
 
 	if (!name)
 		return NULL;
-	if (kernel->family != TS_FAMILY_PLAIN)
+	if (kernel->family == TS_FAMILY_ITERATOR ||
+	        kernel->family == TS_FAMILY_LISTS)
 		find_functor(kernel, text, functor, sizeof(functor));
 	if (!*functor)
 		return name;
@@ -246,6 +256,8 @@ static char *make_label(const struct ts_kernel *kernel, const char *text)
 	return label;
 }
 
+static const char multi_outputs[] = "elementwise_kernel_for_multi_outputs<";
+
 struct ts_kernel *ts_kernel_create(const char *name)
 {
 	struct ts_kernel *kernel = calloc(1, sizeof(*kernel));
@@ -255,13 +267,23 @@ struct ts_kernel *ts_kernel_create(const char *name)
 	if (!kernel || !text)
 		goto fail;
 	kernel->written_list = -1;
+	for (size_t i = 0; i < sizeof(added_words) / sizeof(added_words[0]);
+	        i++)
+		if (strstr(text, added_words[i].part))
+			kernel->added_offset = added_words[i].offset;
 	kernel->op_class = class_of(text);
 	for (size_t i = 0; i < sizeof(adding) / sizeof(adding[0]); i++)
 		kernel->adds |= strstr(text, adding[i]) != NULL;
 	if (strstr(text, "multi_tensor_apply"))
 		read_lists(kernel, text);
-	else if (strstr(text, "elementwise_kernel<"))
+	else if (strstr(text, "elementwise_kernel<") ||
+	         strstr(text, multi_outputs))
 		kernel->family = TS_FAMILY_ITERATOR;
+	if (strstr(text, multi_outputs))
+		sscanf(strstr(text, multi_outputs) + strlen(multi_outputs),
+		        "%u", &kernel->outputs);
+	if (strstr(text, "::reduce_kernel<"))
+		kernel->family = TS_FAMILY_REDUCE;
 	list = find_list(text);
 	if (list) {
 		kernel->param_count = read_types(list, NULL);

@@ -24,6 +24,7 @@ enum ts_family {
 	TS_FAMILY_PLAIN,    /* parameters by their types */
 	TS_FAMILY_ITERATOR, /* PyTorch's iterator: the output comes first */
 	TS_FAMILY_LISTS,    /* lists of tensors; see written_list */
+	TS_FAMILY_REDUCE,   /* one struct: the source, then what is written */
 	TS_FAMILY_ADAM,     /* lists of parameters, gradients and state */
 };
 
@@ -31,11 +32,13 @@ struct ts_kernel {
 	char *label; /* for people */
 	enum ts_op_class op_class;
 	enum ts_family family;
-	unsigned int lists;  /* how many (LISTS) */
-	int written_list;    /* which is written; -1: none, or not known */
-	bool adds;           /* accumulates into what is there, by atomics */
-	size_t param_count;  /* of types; 0: the name tells none */
-	uint8_t *param_type; /* enum ts_param_type */
+	unsigned int outputs;  /* of several (ITERATOR); 0: one */
+	unsigned int lists;    /* how many (LISTS) */
+	int written_list;      /* which is written; -1: none, or not known */
+	uint16_t added_offset; /* in a struct: what is added to; 0: none */
+	bool adds;             /* accumulates into what is there, by atomics */
+	size_t param_count;    /* of types; 0: the name tells none */
+	uint8_t *param_type;   /* enum ts_param_type */
 };
 
 /* From a mangled or plain name; NULL without memory. */

@@ -16,9 +16,9 @@
 #define OPERANDS_MAX               8u
 
 /* ReduceOp<..., unsigned int, ...>: source, outputs, buffers, semaphores. */
-#define REDUCE_SOURCE 984u
-#define REDUCE_SECOND 1000u /* a second output, where there are two */
-#define REDUCE_END    1032u
+#define REDUCE_SOURCE(bytes) ((bytes)-TS_REDUCE_TAIL)
+#define REDUCE_SECOND(bytes) ((bytes)-48u) /* where there are two outputs */
+#define REDUCE_END(bytes)    ((bytes)-16u)
 
 /* Lists of tensors in kernels with up to 4 KB of parameters, and 32 KB. */
 #define SMALL_BLOCKS 320u
@@ -107,7 +107,7 @@ static bool limit_reduce(struct ts_layout *layout, uint32_t bytes)
 		return false;
 	layout->rule = RULE_REDUCE;
 	layout->param_bytes = bytes;
-	keep_words(layout, 0, REDUCE_SOURCE, REDUCE_END);
+	keep_words(layout, 0, REDUCE_SOURCE(bytes), REDUCE_END(bytes));
 	return true;
 }
 
@@ -211,14 +211,18 @@ static bool limit_lists(
 static void limit_tensors(struct ts_layout *layout, const char *text,
         const struct ts_param *params, size_t count)
 {
-	bool tensors = strstr(text, "TensorInfo<") ||
-	               strstr(text, "PackedTensorAccessor<");
+	bool infos = strstr(text, "TensorInfo<");
+	bool accessors = strstr(text, "PackedTensorAccessor<");
 
-	for (size_t i = 0; tensors && i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		uint32_t bytes = params[i].bytes;
 		/* A dropout's random state is smaller and may be pointers. */
-		if (params[i].bytes == 216 || params[i].bytes == 416)
-			if (limit_words(layout, i, params[i].bytes))
-				keep_words(layout, i, 0, 8);
+		bool info = infos && (bytes == 216 || bytes == 416);
+		bool accessor = accessors && bytes > 8 && bytes <= 88;
+
+		if ((info || accessor) && limit_words(layout, i, bytes))
+			keep_words(layout, i, 0, 8);
+	}
 }
 
 /* False: nothing is known. */
@@ -236,8 +240,8 @@ static bool fill(struct ts_layout *layout, const char *text,
 	if (strstr(text, "elementwise_kernel<") && count == 2)
 		return limit_iterator(layout, params[1].bytes,
 		        strstr(text, "index") || strstr(text, "scatter"));
-	if (count == 1)
-		return limit_struct(layout, text, params[0].bytes);
+	if (limit_struct(layout, text, params[0].bytes))
+		return true;
 	limit_tensors(layout, text, params, count);
 	return true;
 }
@@ -333,8 +337,8 @@ bool ts_layout_keeps(const struct ts_layout *layout, uint32_t used,
 		return word < layout->lists * layout->tensors &&
 		       word % layout->tensors < used;
 	}
-	if (layout->rule == RULE_REDUCE && !param && offset == REDUCE_SECOND &&
-	        used != 2)
+	if (layout->rule == RULE_REDUCE && !param && used != 2 &&
+	        offset == REDUCE_SECOND(layout->param_bytes))
 		return false;
 	words = &layout->params[param];
 	if (!words->bits)

@@ -12,6 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * What stands last in the struct of PyTorch's reductions, in bytes: source,
+ * outputs, buffers, semaphores, counts.
+ */
+#define TS_REDUCE_TAIL 64u
+
 struct ts_param;
 struct ts_layout;
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/declared.h"
 #include "agent/hash.h"
 #include "agent/layout.h"
 #include "agent/timing.h"
@@ -238,6 +239,11 @@ void ts_op_touch_params(struct ts_op *op, struct ts_blocks *blocks)
 			scan_param(op, blocks, (uint16_t)i, op->params[i],
 			        func->params[i].offset, func->params[i].bytes);
 	ts_mutex_unlock(&blocks->lock);
+	op->declared = ts_declared_any();
+	/* For the tape only: what moves memory does not rely on it. */
+	for (size_t i = 0; op->declared && i < op->count; i++)
+		if (!ts_declared_writes(op->uses[i].address, op->uses[i].bytes))
+			op->uses[i].access = TS_ACCESS_READ;
 }
 
 void ts_scan_words(struct ts_blocks *blocks, const void *words, size_t bytes,

@@ -59,6 +59,7 @@ struct ts_op {
 	bool active;     /* the agent takes part; the wrapper's to set */
 	bool capturing;  /* goes into a graph, not to the device */
 	bool incomplete; /* not all uses could be noted */
+	bool declared;   /* which operands are written (declared.h) */
 	bool backward;   /* issued by a backward (turn.h) */
 	int32_t timer;   /* timing.h */
 

@@ -29,6 +29,14 @@ static void set_known(json_t *object, const char *key, uint64_t value)
 	                               : json_integer((json_int_t)value));
 }
 
+static void set_address(json_t *object, uint64_t address)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, address);
+	json_object_set_new(object, "address", json_string(text));
+}
+
 static json_t *geometry(const uint32_t *dims)
 {
 	return json_pack("[i, i, i]", (int)dims[0], (int)dims[1], (int)dims[2]);
@@ -67,6 +75,7 @@ static void tell_lives(json_t *root, const struct ts_recording *step,
 		const struct ts_rec_block *block = &step->blocks[number];
 
 		set_u64(item, "block", number);
+		set_address(item, block->address);
 		if (block->born >= first)
 			set_u64(item, "born", block->born - first);
 		if (block->died <= end)
@@ -126,6 +135,7 @@ static void tell_run(json_t *root, const struct ts_recording *step,
 	set_u64(run, "peak_bytes", context->peak_bytes);
 	set_known(run, "step_ns", step->duration_ns);
 	set_u64(run, "first_op", step->first_op);
+	set_u64(run, "first_launch", step->first_launch);
 	set_u64(run, "launches", counts[TS_REC_LAUNCH]);
 	set_u64(run, "copies", counts[TS_REC_COPY]);
 	set_u64(run, "sets", counts[TS_REC_SET]);

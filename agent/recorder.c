@@ -61,8 +61,19 @@ uint64_t ts_recording_duration(const struct ts_recording *recording)
 	return sum;
 }
 
+static uint64_t launches(const struct ts_recording *recording, size_t count)
+{
+	uint64_t found = 0;
+
+	for (size_t i = 0; i < count; i++)
+		found += recording->ops[i].kind == TS_REC_LAUNCH &&
+		         !recording->ops[i].captured;
+	return found;
+}
+
 void ts_recording_cut(struct ts_recording *recording, size_t count)
 {
+	recording->first_launch += launches(recording, count);
 	recording->op_count -= count;
 	memmove(recording->ops, recording->ops + count,
 	        recording->op_count * sizeof(*recording->ops));
@@ -178,10 +189,11 @@ static uint64_t *live_bytes_of(const struct ts_rec_block *block)
 	return counts ? &rec.live_bytes[block->device] : NULL;
 }
 
-void ts_recorder_born(
-        uint64_t serial, uint64_t bytes, int device, bool reported)
+void ts_recorder_born(uint64_t serial, uint64_t address, uint64_t bytes,
+        int device, bool reported)
 {
 	struct ts_rec_block block = {.serial = serial,
+	        .address = address,
 	        .bytes = bytes,
 	        .died = TS_NEVER,
 	        .died_event = TS_NEVER,
@@ -274,6 +286,7 @@ static uint32_t block_index(const struct ts_use *use)
 {
 	struct ts_rec_block *known = find_block(use->serial);
 	struct ts_rec_block block = {.serial = use->serial,
+	        .address = use->address,
 	        .bytes = use->bytes,
 	        .died = TS_NEVER,
 	        .died_event = TS_NEVER,
@@ -429,6 +442,7 @@ static void give_up(void)
 {
 	for (size_t i = 0; i < rec.kept.op_count; i++)
 		ts_timing_release(rec.kept.ops[i].timer);
+	rec.kept.first_launch += launches(&rec.kept, rec.kept.op_count);
 	rec.kept.first_op = next_op();
 	rec.kept.op_count = 0;
 	rec.kept.first_use += rec.kept.use_count;
@@ -464,6 +478,7 @@ static bool add_op(const struct ts_op *op, bool updating)
 	        .timer = op->timer,
 	        .kind = kind_of(op->kind),
 	        .backward = op->backward,
+	        .declared = op->declared,
 	        .captured = op->capturing,
 	        .updating = updating};
 	memcpy(made->grid, op->grid, sizeof(made->grid));
@@ -631,6 +646,7 @@ static void drop_before(uint64_t end)
 	                            : kept->use_count;
 	for (size_t i = 0; i < ops; i++)
 		ts_timing_release(kept->ops[i].timer);
+	kept->first_launch += launches(kept, ops);
 	kept->op_count -= ops;
 	kept->use_count -= uses;
 	kept->first_op += ops;
@@ -672,6 +688,7 @@ static bool copy_before(uint64_t end, struct ts_recording *ret)
 	const struct ts_recording *kept = &rec.kept;
 
 	*ret = (struct ts_recording){.first_op = kept->first_op,
+	        .first_launch = kept->first_launch,
 	        .op_count = end - kept->first_op,
 	        .first_use = kept->first_use,
 	        .block_count = kept->block_count};

@@ -20,8 +20,8 @@
 void ts_recorder_init(void);
 
 /* Blocks of @device come and go. Reported: by the framework. */
-void ts_recorder_born(
-        uint64_t serial, uint64_t bytes, int device, bool reported);
+void ts_recorder_born(uint64_t serial, uint64_t address, uint64_t bytes,
+        int device, bool reported);
 void ts_recorder_died(uint64_t serial);
 
 /* What the block holds is a library's own. */

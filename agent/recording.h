@@ -50,6 +50,7 @@ struct ts_rec_op {
 	int32_t timer;
 	uint8_t kind; /* enum ts_rec_kind */
 	bool backward;
+	bool declared; /* roles of its uses are what a library said */
 	bool captured;
 	bool updating; /* part of the optimizer's phase */
 };
@@ -57,7 +58,7 @@ struct ts_rec_op {
 #define TS_NEVER UINT64_MAX
 
 struct ts_rec_block {
-	uint64_t serial, bytes;
+	uint64_t serial, address, bytes;
 	uint64_t born; /* before the op of this number; 0: before any */
 	uint64_t died; /* likewise; TS_NEVER while it lives */
 	/* Order of births and deaths, which op numbers do not tell. */
@@ -73,6 +74,7 @@ struct ts_recording {
 	/* Ops [first_op, first_op + op_count); numbers count from the start of
 	 * the process, and born and died use the same numbers. */
 	uint64_t first_op;
+	uint64_t first_launch; /* kernels that were launched before */
 	struct ts_rec_op *ops;
 	size_t op_count;
 	/* Uses [first_use, first_use + use_count). */

@@ -2,6 +2,7 @@
 #include "agent/roles.h"
 
 #include "agent/funcs.h"
+#include "agent/layout.h"
 
 /* TensorListMetadata holds so many tensors a list, by the number of lists. */
 static const uint32_t small_lists[] = {110, 64, 48, 36, 30};
@@ -76,6 +77,8 @@ static enum ts_role plain_role(const struct ts_rec_op *op,
 
 	if (type == TS_PARAM_CONST)
 		return TS_ROLE_READ;
+	if (kernel->added_offset && use->offset == kernel->added_offset)
+		return TS_ROLE_BOTH;
 	if (kernel->adds && type == TS_PARAM_WRITABLE && !old)
 		return TS_ROLE_BOTH;
 	/* Something must be written; what the step made is likelier. */
@@ -84,12 +87,32 @@ static enum ts_role plain_role(const struct ts_rec_op *op,
 	return TS_ROLE_BOTH;
 }
 
+/*
+ * The library's caller has said what is written. A kernel that does not write
+ * that yet puts parts of it into the work space.
+ */
+static enum ts_role declared_role(const struct ts_recording *recording,
+        const struct ts_rec_op *op, const struct ts_rec_use *use)
+{
+	bool writes_it = false;
+
+	for (uint32_t i = 0; i < op->use_count; i++)
+		writes_it |= ts_recording_use(recording, op, i)->role !=
+		             TS_ROLE_READ;
+	if (use->role != TS_ROLE_READ ||
+	        (!writes_it && recording->blocks[use->block].scratch))
+		return TS_ROLE_BOTH;
+	return TS_ROLE_READ;
+}
+
 static enum ts_role launch_role(const struct ts_recording *recording,
         const struct ts_rec_op *op, const struct ts_kernel *kernel,
         const struct ts_rec_use *use, bool has_output, bool old)
 {
 	if (use->fresh)
 		return TS_ROLE_WRITE;
+	if (op->declared)
+		return declared_role(recording, op, use);
 	switch (kernel->family) {
 	case TS_FAMILY_ADAM:
 		return adam_role(op, kernel, use);
@@ -100,8 +123,18 @@ static enum ts_role launch_role(const struct ts_recording *recording,
 		               ? TS_ROLE_BOTH
 		               : TS_ROLE_READ;
 	case TS_FAMILY_ITERATOR:
+		if (kernel->outputs)
+			return use->offset < 8 * kernel->outputs ? TS_ROLE_BOTH
+			                                         : TS_ROLE_READ;
 		return has_output ? TS_ROLE_READ
 		                  : iterator_role(recording, op, use);
+	case TS_FAMILY_REDUCE:
+		/* Buffers and semaphores of the blocks that work together. */
+		return op->func->param_count &&
+		                       use->offset + TS_REDUCE_TAIL >
+		                               op->func->params[0].bytes
+		               ? TS_ROLE_BOTH
+		               : TS_ROLE_READ;
 	case TS_FAMILY_PLAIN:
 		break;
 	}

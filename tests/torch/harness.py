@@ -19,6 +19,8 @@ TRAIN_GPT = ROOT / "scripts/examples/train_gpt.py"
 LIBRARY = ROOT / "build/libtapeswap.so"
 SIMGPU = ROOT / "build/simgpu"
 BIG_DEVICE = "a100-192g-pcie4"
+# Scripts run in a folder of their own, where this lies.
+TRACE = "trace.jsonl"
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Outcome:
     plan: dict  # TAPESWAP_PLAN
     status: dict  # TAPESWAP_STATUS
     profile: dict  # TAPESWAP_PROFILE
+    trace: list  # SIMGPU_TRACE, where the settings name TRACE
 
     def steps(self):
         """The JSON lines that a workload printed, one a step."""
@@ -100,6 +103,15 @@ def _load(path):
         return {}
     except ValueError as error:
         raise Failure(f"{os.path.basename(path)}: {error}")
+
+
+def _load_lines(path):
+    """JSON lines; none where there is no file."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+    except FileNotFoundError:
+        return []
 
 
 def _wait(process, timeout):
@@ -157,6 +169,7 @@ def launch(spec):
             plan=_load(f"{folder}/plan.json"),
             status=_load(f"{folder}/status.json"),
             profile=_load(f"{folder}/profile.json"),
+            trace=_load_lines(f"{folder}/{TRACE}"),
         )
 
 

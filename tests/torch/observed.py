@@ -5,7 +5,8 @@ Every program is run plainly and observed. The profile is held against what
 the program itself, PyTorch's allocator and the device know.
 """
 
-from harness import TRAIN_GPT, WORKLOADS, Spec, launch, run_once
+import operands
+from harness import TRACE, TRAIN_GPT, WORKLOADS, Spec, launch, run, run_once
 from runner import Case, expect, expect_equal
 
 OBSERVED = WORKLOADS / "observed.py"
@@ -160,6 +161,15 @@ def trainer():
     expect_equal(seen.status["peak_block_bytes"], peak, "peak of blocks")
 
 
+def check_operands(script, *arguments):
+    """Every operand the device knows is in the profile, and little else."""
+    settings = (("SIMGPU_TRACE", TRACE),)
+    outcome = run(
+        Spec(script, arguments, observe=True, settings=settings)
+    )
+    operands.check(outcome.profile, outcome.trace)
+
+
 def exception():
     """A program that fails leaves the profile of its last whole step."""
     outcome = launch(
@@ -233,6 +243,21 @@ def all_cases():
         case("alternating", alternating),
         case("train_gpt", trainer),
         case("exception", exception),
+        *(
+            case(f"operands-{name}", lambda a=arguments: check_operands(*a))
+            for name, arguments in {
+                "bert": (language, "bert-small", "--steps", 5),
+                "llama": (language, "llama-small", "--steps", 5),
+                "gpt": (
+                    TRAIN_GPT, "--steps", 5, "--amp", "--dropout", 0.1,
+                    "--attention", "manual",
+                ),
+                "resnet18": (
+                    vision, "resnet18", "--batch", 4, "--size", 64,
+                    "--steps", 5,
+                ),
+            }.items()
+        ),
         case("bert-large", lambda: big("bert-large", language, layers=24)),
         case(
             "gpt2-xl", lambda: big("gpt2-xl", language, layers=48), full=True
