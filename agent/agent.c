@@ -84,7 +84,7 @@ uint64_t ts_agent_limit_bytes(uint64_t total_bytes)
 	return bytes < total_bytes ? bytes : total_bytes;
 }
 
-static struct ts_pager *make_pager(int device, CUcontext context)
+static struct ts_pager *make_pager(int device)
 {
 	struct ts_agent_device *place = &ts_agent.devices[device];
 	struct ts_pager_options options = {.device = device,
@@ -92,6 +92,7 @@ static struct ts_pager *make_pager(int device, CUcontext context)
 	        .page_bytes = PAGE_BYTES};
 	struct ts_pager *pager, *other;
 	size_t free_bytes, total_bytes;
+	uint32_t peers;
 	int rc = -EIO;
 
 	if (ts_agent.ops->mem_get_info(&free_bytes, &total_bytes) ==
@@ -105,12 +106,13 @@ static struct ts_pager *make_pager(int device, CUcontext context)
 		return NULL;
 	}
 	ts_mutex_lock(&ts_agent.lock);
+	peers = place->peers;
 	other = atomic_load(&place->pager);
-	if (!other) {
-		place->context = context;
+	if (!other)
 		atomic_store(&place->pager, pager);
-	}
 	ts_mutex_unlock(&ts_agent.lock);
+	if (!other && peers)
+		ts_pager_set_peers(pager, peers);
 	/* Another thread was first. */
 	if (other)
 		ts_pager_destroy(pager, true);
@@ -120,7 +122,6 @@ static struct ts_pager *make_pager(int device, CUcontext context)
 struct ts_pager *ts_agent_current_pager(int *ret_device)
 {
 	struct ts_pager *pager;
-	CUcontext context = NULL;
 	CUdevice device = -1;
 
 	*ret_device = -1;
@@ -133,9 +134,7 @@ struct ts_pager *ts_agent_current_pager(int *ret_device)
 	pager = ts_agent_pager(device);
 	if (pager)
 		return pager;
-	if (ts_agent.ops->ctx_get_current(&context) != CUDA_SUCCESS)
-		return NULL;
-	return make_pager(device, context);
+	return make_pager(device);
 }
 
 unsigned int ts_agent_begin_flags(void)

@@ -121,9 +121,19 @@ void ts_agent_stream_destroyed(ts_stream_key stream);
 void ts_agent_capture_begins(ts_stream_key stream);
 void ts_agent_capture_ends(ts_stream_key stream, CUresult result);
 
-/* A context goes: what was placed in it goes with it. */
+/* A context goes: what was placed in it goes with it, nothing else. */
 void ts_agent_context_gone(CUcontext context);
-void ts_agent_primary_context_gone(CUdevice device);
+
+/* The current context may, or may no longer, reach the memory of @peer's. */
+void ts_agent_peer_access(CUcontext peer, bool enable);
+
+/*
+ * The primary context of @device is @context; it may go with the release or
+ * reset that follows; it is gone with it.
+ */
+void ts_agent_primary_retained(CUdevice device, CUcontext context);
+void ts_agent_primary_release(CUdevice device);
+void ts_agent_primary_gone(CUdevice device);
 
 /* Code was unloaded: function handles may come again. */
 void ts_agent_code_unloaded(void);

@@ -42,10 +42,9 @@ void ts_agent_capture_begins(ts_stream_key stream)
 {
 	struct ts_captures *captures = &ts_agent.captures;
 	struct ts_capture capture = {
-	        .stream = stream, .thread = pthread_self(), .device = -1};
+	        .stream = stream, .thread = pthread_self()};
 
 	ts_agent.ops->ctx_get_current(&capture.context);
-	ts_agent.ops->ctx_get_device(&capture.device);
 	ts_mutex_lock(&ts_agent.lock);
 	/* Without a place for it nothing is moved for good: safe, if slow. */
 	if (make_place(captures))
@@ -58,7 +57,6 @@ void ts_agent_capture_begins(ts_stream_key stream)
 struct over {
 	ts_stream_key stream; /* 0: any */
 	CUcontext context;    /* NULL: any */
-	CUdevice device;      /* -1: any */
 };
 
 /* Per-thread default streams have one handle: the thread tells them apart. */
@@ -69,8 +67,7 @@ static bool is_over(const struct ts_capture *capture, const struct over *over)
 	if (over->stream == TS_STREAM_PER_THREAD &&
 	        !pthread_equal(capture->thread, pthread_self()))
 		return false;
-	return (!over->context || over->context == capture->context) &&
-	       (over->device < 0 || over->device == capture->device);
+	return !over->context || over->context == capture->context;
 }
 
 static void take_out(const struct over *over)
@@ -94,23 +91,18 @@ void ts_agent_capture_ends(ts_stream_key stream, CUresult result)
 	if (result == CUDA_SUCCESS ||
 	        result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED ||
 	        result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
-		take_out(&(struct over){stream, NULL, -1});
+		take_out(&(struct over){stream, NULL});
 }
 
 void ts_captures_of_stream_end(ts_stream_key stream)
 {
 	if (atomic_load(&ts_agent.capturing))
-		take_out(&(struct over){stream, NULL, -1});
+		take_out(&(struct over){stream, NULL});
 }
 
 void ts_captures_of_context_end(CUcontext context)
 {
-	take_out(&(struct over){0, context, -1});
-}
-
-void ts_captures_of_device_end(CUdevice device)
-{
-	take_out(&(struct over){0, NULL, device});
+	take_out(&(struct over){0, context});
 }
 
 static bool is_own(const struct ts_captures *captures)

@@ -13,7 +13,8 @@ struct ts_agent_device {
 	/* NULL until the first allocation there; then until its context goes.
 	 */
 	_Atomic(struct ts_pager *) pager;
-	CUcontext context; /* the pager's; written before it is published */
+	CUcontext primary; /* as last retained; guarded by ts_agent.lock */
+	uint32_t peers;    /* bit n: device n reaches it; guarded likewise */
 	/* Guarded by ts_agent.lock: figures of pagers that are gone. */
 	struct ts_pager_stats past;
 	bool has_past;
@@ -24,7 +25,6 @@ struct ts_capture {
 	ts_stream_key stream;
 	pthread_t thread; /* that began it */
 	CUcontext context;
-	CUdevice device;
 };
 
 /* Guarded by ts_agent.lock. */
@@ -48,6 +48,7 @@ struct ts_agent {
 	struct ts_captures captures;
 	atomic_int capturing; /* captures begun and not ended */
 	atomic_bool started;
+	atomic_uint functions; /* launched so far: numbers below this */
 	atomic_uint shortages; /* calls refused for want of memory */
 	atomic_bool stopped;
 };
@@ -83,7 +84,6 @@ void ts_captures_init(struct ts_captures *captures);
 /* Streams that are gone capture no more. */
 void ts_captures_of_stream_end(ts_stream_key stream);
 void ts_captures_of_context_end(CUcontext context);
-void ts_captures_of_device_end(CUdevice device);
 
 /*
  * Waits until no stream captures: false where this thread's own does, or

@@ -262,37 +262,156 @@ static void device_gone(int device)
 		return;
 	ts_mutex_lock(&ts_agent.lock);
 	atomic_store(&place->pager, NULL);
-	place->context = NULL;
 	ts_mutex_unlock(&ts_agent.lock);
 	ts_pager_stats(pager, &place->past);
 	place->has_past = true;
 	ts_pager_destroy(pager, true);
 }
 
-void ts_agent_context_gone(CUcontext context)
+/* True where the pager of @device does not need @context any more. */
+static bool leave_context(int device, CUcontext context)
+{
+	struct ts_pager *pager = ts_agent_pager(device);
+	CUcontext other;
+
+	if (!pager || ts_pager_context(pager) != context)
+		return true;
+	if (!ts_blocks_other_context(&ts_agent.blocks, device, context, &other))
+		return false;
+	if (ts_pager_rebind(pager, other) == CUDA_SUCCESS)
+		return true;
+	ts_log(TS_LOG_WARN,
+	        "device %d: what lies in host memory goes with its context",
+	        device);
+	return false;
+}
+
+/* Afterwards its streams are known too, and have nothing to do. */
+static void wait_for_context(CUcontext context)
+{
+	struct ts_sync sync;
+	CUcontext popped;
+
+	/* A capture would not survive the wait. */
+	if (atomic_load(&ts_agent.capturing))
+		return;
+	ts_agent_sync_begin(&sync);
+	if (ts_agent.ops->ctx_push(context) != CUDA_SUCCESS)
+		return;
+	if (ts_agent.ops->ctx_synchronize() == CUDA_SUCCESS)
+		ts_agent_sync_end(0, &sync);
+	ts_agent.ops->ctx_pop(&popped);
+}
+
+static void context_gone(CUcontext context)
 {
 	CUdeviceptr address;
 	CUresult ignored;
 
+	for (int device = 0; device < TS_AGENT_DEVICES; device++)
+		if (!leave_context(device, context))
+			device_gone(device);
+	while (ts_blocks_any_in_context(&ts_agent.blocks, context, &address))
+		ts_agent_free(address, &ignored);
 	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
 		struct ts_pager *pager = ts_agent_pager(device);
 
-		if (pager && ts_agent.devices[device].context == context)
-			device_gone(device);
-		else if (pager)
-			ts_pager_streams_destroyed(pager);
+		if (pager)
+			ts_pager_context_gone(pager, context);
 	}
-	while (ts_blocks_any_in_context(&ts_agent.blocks, context, &address))
-		ts_agent_free(address, &ignored);
 	ts_captures_of_context_end(context);
 	/* Its modules go with it: function handles may come again. */
 	ts_funcs_forget_handles(&ts_agent.funcs);
 }
 
-void ts_agent_primary_context_gone(CUdevice device)
+void ts_agent_context_gone(CUcontext context)
 {
-	if (device >= 0 && device < TS_AGENT_DEVICES)
-		device_gone(device);
-	ts_captures_of_device_end(device);
-	ts_funcs_forget_handles(&ts_agent.funcs);
+	wait_for_context(context);
+	context_gone(context);
+}
+
+static int device_of(CUcontext context)
+{
+	CUdevice device = -1;
+	CUcontext popped;
+
+	if (ts_agent.ops->ctx_push(context) != CUDA_SUCCESS)
+		return -1;
+	if (ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS)
+		device = -1;
+	ts_agent.ops->ctx_pop(&popped);
+	return device < TS_AGENT_DEVICES ? device : -1;
+}
+
+void ts_agent_peer_access(CUcontext peer, bool enable)
+{
+	int owner = device_of(peer);
+	struct ts_pager *pager;
+	CUdevice device = -1;
+	uint32_t peers;
+	CUresult rc;
+
+	if (owner < 0 ||
+	        ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS ||
+	        device < 0 || device >= TS_AGENT_DEVICES || device == owner)
+		return;
+	ts_mutex_lock(&ts_agent.lock);
+	peers = ts_agent.devices[owner].peers & ~(1u << device);
+	if (enable)
+		peers |= 1u << device;
+	ts_agent.devices[owner].peers = peers;
+	ts_mutex_unlock(&ts_agent.lock);
+	pager = ts_agent_pager(owner);
+	rc = pager ? ts_pager_set_peers(pager, peers) : CUDA_SUCCESS;
+	if (rc != CUDA_SUCCESS)
+		ts_log(TS_LOG_WARN,
+		        "device %d cannot reach all memory of device %d: the "
+		        "driver answers error %d",
+		        device, owner, (int)rc);
+}
+
+static CUcontext primary_of(CUdevice device)
+{
+	CUcontext context = NULL;
+
+	if (device < 0 || device >= TS_AGENT_DEVICES)
+		return NULL;
+	ts_mutex_lock(&ts_agent.lock);
+	context = ts_agent.devices[device].primary;
+	ts_mutex_unlock(&ts_agent.lock);
+	return context;
+}
+
+void ts_agent_primary_retained(CUdevice device, CUcontext context)
+{
+	struct ts_shortage ignored;
+	struct ts_pager *pager;
+
+	if (device < 0 || device >= TS_AGENT_DEVICES)
+		return;
+	ts_mutex_lock(&ts_agent.lock);
+	ts_agent.devices[device].primary = context;
+	ts_mutex_unlock(&ts_agent.lock);
+	/* Beside another context's pager it may just have taken memory. */
+	pager = ts_agent_pager(device);
+	if (pager && ts_pager_context(pager) != context)
+		ts_pager_make_room(pager, 0, ts_agent_begin_flags(), &ignored);
+}
+
+void ts_agent_primary_release(CUdevice device)
+{
+	CUcontext context = primary_of(device);
+
+	if (!context)
+		return;
+	wait_for_context(context);
+	leave_context(device, context);
+}
+
+void ts_agent_primary_gone(CUdevice device)
+{
+	CUcontext context = primary_of(device);
+
+	if (context)
+		context_gone(context);
 }

@@ -40,14 +40,25 @@ static uint64_t devices_of(const struct ts_op *op)
 	return devices;
 }
 
+/* Which of the contexts' legacy or per-thread streams @key is just now. */
+static ts_stream_key key_here(ts_stream_key key)
+{
+	CUcontext context = NULL;
+
+	if (key & TS_STREAM_KIND)
+		ts_agent.ops->ctx_get_current(&context);
+	return ts_stream_in(key, context);
+}
+
 static void end_devices(struct ts_op *op, bool issued)
 {
+	ts_stream_key key = op->devices && issued ? key_here(op->stream) : 0;
+
 	for (int device = 0; op->devices >> device; device++) {
 		struct ts_pager *pager = ts_agent_pager(device);
 
 		if (op->devices >> device & 1 && pager)
-			ts_pager_end(pager, op->ranges, op->count, op->stream,
-			        issued);
+			ts_pager_end(pager, op->ranges, op->count, key, issued);
 	}
 	op->devices = 0;
 }
@@ -146,10 +157,27 @@ CUresult ts_agent_op_begin(struct ts_op *op)
 	return rc;
 }
 
+/* The driver loads code, and what it needs of local memory, when it is used. */
+static void room_for_code(const struct ts_op *op)
+{
+	unsigned int seen = atomic_load(&ts_agent.functions);
+
+	if (!op->func || op->capturing)
+		return;
+	/* They are numbered in the order in which they are first launched. */
+	while (op->func->number >= seen)
+		if (atomic_compare_exchange_weak(
+		            &ts_agent.functions, &seen, op->func->number + 1)) {
+			ts_agent_after_unmanaged();
+			return;
+		}
+}
+
 void ts_agent_op_end(struct ts_op *op, CUresult result)
 {
 	/* A captured op runs, if at all, with its graph. */
 	end_devices(op, result == CUDA_SUCCESS && !op->capturing);
+	room_for_code(op);
 	if (result == CUDA_SUCCESS)
 		ts_tape_record(&ts_agent.tape, op);
 	ts_profiler_end(op, result == CUDA_SUCCESS);
@@ -256,20 +284,19 @@ void ts_agent_sync_begin(struct ts_sync *sync)
 }
 
 /*
- * A wait for the whole context counts on the current device only; streams
- * belong to one device and are found by their handle.
+ * A stream of one context may hold ops on any device's memory. A thread's own
+ * stream is no more than one of those that its context's key stands for.
  */
 void ts_agent_sync_end(ts_stream_key stream, const struct ts_sync *sync)
 {
-	CUdevice current = -1;
-
 	ts_profiler_synchronized();
-	if (!stream && ts_agent.ops->ctx_get_device(&current) != CUDA_SUCCESS)
+	if (stream == TS_STREAM_PER_THREAD)
 		return;
+	stream = key_here(stream ? stream : TS_STREAM_PER_THREAD);
 	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
 		struct ts_pager *pager = ts_agent_pager(device);
 
-		if (pager && (stream || device == current))
+		if (pager)
 			ts_pager_synchronized(
 			        pager, stream, sync->numbers[device]);
 	}
@@ -277,12 +304,15 @@ void ts_agent_sync_end(ts_stream_key stream, const struct ts_sync *sync)
 
 void ts_agent_stream_destroyed(ts_stream_key stream)
 {
+	CUcontext context = NULL;
+
 	ts_captures_of_stream_end(stream);
+	ts_agent.ops->stream_get_ctx((CUstream)(uintptr_t)stream, &context);
 	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
 		struct ts_pager *pager = ts_agent_pager(device);
 
 		if (pager)
-			ts_pager_stream_destroyed(pager, stream);
+			ts_pager_stream_destroyed(pager, stream, context);
 	}
 }
 

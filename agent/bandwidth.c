@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 /* Large enough that the start of a copy does not count. */
-#define COPY_BYTES  (32u << 20)
+#define COPY_BYTES  (TS_BANDWIDTH_BYTES / WAYS)
 #define SMALL_BYTES 4096u
 
 enum { OUT, IN, WAYS };

@@ -11,6 +11,9 @@
 
 #include "runtime/ops.h"
 
+/* Device memory that the measuring takes meanwhile. */
+#define TS_BANDWIDTH_BYTES (2 * (32u << 20))
+
 struct ts_bandwidth {
 	uint64_t d2h_bytes_per_s, h2d_bytes_per_s;
 	uint64_t d2h_both_bytes_per_s, h2d_both_bytes_per_s;

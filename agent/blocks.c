@@ -267,6 +267,27 @@ bool ts_blocks_any_in_context(
 	return found;
 }
 
+bool ts_blocks_other_context(struct ts_blocks *blocks, int device,
+        CUcontext context, CUcontext *ret_context)
+{
+	struct ts_map_node *node;
+	bool found = false;
+
+	ts_mutex_lock(&blocks->lock);
+	node = ts_map_ceiling(&blocks->allocations, 0);
+	for (; node && !found;
+	        node = ts_map_ceiling(&blocks->allocations, node->key + 1)) {
+		const struct ts_allocation *allocation = allocation_of(node);
+
+		found = allocation->whole.device == device &&
+		        allocation->context && allocation->context != context;
+		if (found)
+			*ret_context = allocation->context;
+	}
+	ts_mutex_unlock(&blocks->lock);
+	return found;
+}
+
 struct ts_block *ts_blocks_find_locked(
         struct ts_blocks *blocks, uint64_t address)
 {

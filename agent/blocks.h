@@ -84,6 +84,10 @@ bool ts_blocks_any_allocation(
 bool ts_blocks_any_in_context(
         struct ts_blocks *blocks, CUcontext context, CUdeviceptr *ret_address);
 
+/* A context other than @context with an allocation on @device. */
+bool ts_blocks_other_context(struct ts_blocks *blocks, int device,
+        CUcontext context, CUcontext *ret_context);
+
 /*
  * The live block @address lies in, or NULL. The lock is held by the caller,
  * and the block may be used until it is let go.

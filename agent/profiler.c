@@ -105,6 +105,22 @@ static uint64_t allocated_bytes(int device)
 	return bytes;
 }
 
+/* Within the limit, as every other use of memory. */
+static int measure_link(int device, struct ts_bandwidth *link)
+{
+	struct ts_pager *pager = ts_agent_pager(device);
+	struct ts_shortage shortage;
+	int rc;
+
+	if (pager &&
+	        ts_pager_make_room(pager, TS_BANDWIDTH_BYTES, 0, &shortage))
+		return -ENOMEM;
+	rc = ts_bandwidth_measure(ts_agent.ops, link);
+	if (pager)
+		ts_pager_room_changed(pager);
+	return rc;
+}
+
 /* Driver calls: the device's name, size, and speed of its link. */
 static void look_at_device(void)
 {
@@ -128,7 +144,7 @@ static void look_at_device(void)
 	}
 	if (atomic_load(&ts_agent.capturing))
 		return;
-	rc = ts_bandwidth_measure(ts_agent.ops, &context->link);
+	rc = measure_link(device, &context->link);
 	context->link_measured = !rc;
 	if (rc)
 		ts_log(TS_LOG_WARN,

@@ -73,6 +73,8 @@ static void say_device(int device, const struct ts_pager_stats *stats,
 	unsigned int shortages = atomic_load(&ts_agent.shortages);
 	char verdict[64] = "ok";
 
+	if (stats->peak_bytes > stats->limit_bytes)
+		snprintf(verdict, sizeof(verdict), "limit exceeded");
 	if (shortages)
 		snprintf(verdict, sizeof(verdict), "out of memory %u times",
 		        shortages);

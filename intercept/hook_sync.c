@@ -137,8 +137,10 @@ CUresult ts_hook_cuDevicePrimaryCtxReset(CUdevice dev)
 
 	if (!ts_enter())
 		return ts_driver.fn_cuDevicePrimaryCtxReset(dev);
-	ts_agent_primary_context_gone(dev);
+	ts_agent_primary_release(dev);
 	rc = ts_driver.fn_cuDevicePrimaryCtxReset(dev);
+	if (rc == CUDA_SUCCESS)
+		ts_agent_primary_gone(dev);
 	ts_leave();
 	return rc;
 }
@@ -149,8 +151,10 @@ CUresult ts_hook_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 
 	if (!ts_enter())
 		return ts_driver.fn_cuDevicePrimaryCtxReset_v2(dev);
-	ts_agent_primary_context_gone(dev);
+	ts_agent_primary_release(dev);
 	rc = ts_driver.fn_cuDevicePrimaryCtxReset_v2(dev);
+	if (rc == CUDA_SUCCESS)
+		ts_agent_primary_gone(dev);
 	ts_leave();
 	return rc;
 }
@@ -164,7 +168,7 @@ static void after_release(CUdevice device)
 	if (ts_driver.fn_cuDevicePrimaryCtxGetState(device, &flags, &active) ==
 	                CUDA_SUCCESS &&
 	        !active)
-		ts_agent_primary_context_gone(device);
+		ts_agent_primary_gone(device);
 }
 
 CUresult ts_hook_cuDevicePrimaryCtxRelease(CUdevice dev)
@@ -173,6 +177,7 @@ CUresult ts_hook_cuDevicePrimaryCtxRelease(CUdevice dev)
 
 	if (!ts_enter())
 		return ts_driver.fn_cuDevicePrimaryCtxRelease(dev);
+	ts_agent_primary_release(dev);
 	rc = ts_driver.fn_cuDevicePrimaryCtxRelease(dev);
 	if (rc == CUDA_SUCCESS)
 		after_release(dev);
@@ -186,6 +191,7 @@ CUresult ts_hook_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 
 	if (!ts_enter())
 		return ts_driver.fn_cuDevicePrimaryCtxRelease_v2(dev);
+	ts_agent_primary_release(dev);
 	rc = ts_driver.fn_cuDevicePrimaryCtxRelease_v2(dev);
 	if (rc == CUDA_SUCCESS)
 		after_release(dev);

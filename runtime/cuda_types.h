@@ -18,6 +18,8 @@ typedef CUresult (*PFN_cuMemAllocPitch_v2000)(CUdeviceptr_v1 *address,
         unsigned int *pitch, unsigned int width, unsigned int height,
         unsigned int element_bytes);
 typedef CUresult (*PFN_cuMemFree_v2000)(CUdeviceptr_v1 address);
+typedef CUresult (*PFN_cuCtxCreate_v2000)(
+        CUcontext *context, unsigned int flags, CUdevice device);
 typedef CUresult (*PFN_cuCtxDestroy_v2000)(CUcontext context);
 typedef CUresult (*PFN_cuDevicePrimaryCtxRelease_v7000)(CUdevice device);
 typedef CUresult (*PFN_cuDevicePrimaryCtxReset_v7000)(CUdevice device);

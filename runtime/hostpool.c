@@ -12,6 +12,7 @@
 struct ts_hostslab {
 	struct ts_hostslab *next;
 	char *memory;
+	char *former; /* while the pool moves to another context */
 	size_t slots, used, cursor;
 	bool taken[];
 };
@@ -118,4 +119,83 @@ void ts_hostpool_put(struct ts_hostpool *pool, void *slot)
 		return;
 	}
 	ts_assert(!"slot of no slab");
+}
+
+/* Slots in use that lie side by side share a copy. */
+static CUresult copy_slots(const struct ts_hostpool *pool,
+        const struct ts_hostslab *slab, char *to, CUstream stream)
+{
+	CUresult rc = CUDA_SUCCESS;
+
+	for (size_t i = 0, end; i < slab->slots && rc == CUDA_SUCCESS;
+	        i = end) {
+		size_t offset = i * pool->slot_bytes;
+
+		end = i + 1;
+		if (!slab->taken[i])
+			continue;
+		while (end < slab->slots && slab->taken[end])
+			end++;
+		rc = pool->ops->copy_any((CUdeviceptr)(uintptr_t)to + offset,
+		        (CUdeviceptr)(uintptr_t)slab->memory + offset,
+		        (end - i) * pool->slot_bytes, stream);
+	}
+	return rc;
+}
+
+static void swap_memory(struct ts_hostslab *slab, char *memory)
+{
+	slab->former = slab->memory;
+	slab->memory = memory;
+}
+
+CUresult ts_hostpool_rehouse(struct ts_hostpool *pool, CUstream stream)
+{
+	CUresult rc = CUDA_SUCCESS;
+	struct ts_hostslab *slab;
+	void *memory;
+
+	for (slab = pool->slabs; slab && rc == CUDA_SUCCESS;
+	        slab = slab->next) {
+		rc = pool->ops->host_alloc(&memory,
+		        slab->slots * pool->slot_bytes,
+		        CU_MEMHOSTALLOC_PORTABLE);
+		if (rc != CUDA_SUCCESS)
+			break;
+		rc = copy_slots(pool, slab, memory, stream);
+		swap_memory(slab, memory);
+	}
+	if (rc == CUDA_SUCCESS)
+		rc = pool->ops->stream_synchronize(stream);
+	if (rc == CUDA_SUCCESS)
+		return rc;
+	for (slab = pool->slabs; slab; slab = slab->next)
+		if (slab->former) {
+			swap_memory(slab, slab->former);
+			pool->ops->host_free(slab->former);
+			slab->former = NULL;
+		}
+	return rc;
+}
+
+void *ts_hostpool_moved(struct ts_hostpool *pool, void *slot)
+{
+	for (struct ts_hostslab *slab = pool->slabs; slab; slab = slab->next) {
+		size_t offset = (size_t)((char *)slot - slab->former);
+
+		if (slab->former && (char *)slot >= slab->former &&
+		        offset < slab->slots * pool->slot_bytes)
+			return slab->memory + offset;
+	}
+	ts_assert(!"slot of no slab");
+	return slot;
+}
+
+void ts_hostpool_drop_former(struct ts_hostpool *pool)
+{
+	for (struct ts_hostslab *slab = pool->slabs; slab; slab = slab->next) {
+		if (slab->former)
+			pool->ops->host_free(slab->former);
+		slab->former = NULL;
+	}
 }

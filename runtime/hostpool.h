@@ -41,6 +41,19 @@ int ts_hostpool_grow(struct ts_hostpool *pool, struct ts_hostslab **ret_slab);
 void ts_hostpool_add(struct ts_hostpool *pool, struct ts_hostslab *slab);
 
 /*
+ * New memory in the current context for every slab, with what the slots hold;
+ * pages then hold slots of former memory, see ts_hostpool_moved(). After a
+ * failure all is as it was. Lock not held: only the gate's holder calls this.
+ */
+CUresult ts_hostpool_rehouse(struct ts_hostpool *pool, CUstream stream);
+
+/* The slot that @slot became. */
+void *ts_hostpool_moved(struct ts_hostpool *pool, void *slot);
+
+/* Frees the former memory, in its own context. */
+void ts_hostpool_drop_former(struct ts_hostpool *pool);
+
+/*
  * A free slot (there must be one), the one after the last given where that is
  * free: neighbours in device memory then often share one copy.
  */

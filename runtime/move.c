@@ -124,13 +124,27 @@ CUresult ts_move_unmap(struct ts_pager *pager, const struct ts_move *move)
 	return pager->ops->unmap(move->address, pager->page_bytes);
 }
 
-/* Opens runs of neighbouring pages with one call each: it is the dear one. */
-static CUresult open_all(struct ts_pager *pager, const struct ts_moves *moves)
+CUresult ts_move_open(struct ts_pager *pager, uint64_t address, uint64_t bytes)
 {
-	const CUmemAccessDesc access = {
+	CUmemAccessDesc access[1 + 32];
+	size_t count = 0;
+
+	access[count++] = (CUmemAccessDesc){
 	        .location = pager->chunks.prop.location,
 	        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 	};
+	for (int device = 0; device < 32; device++) {
+		if (!(pager->peers >> device & 1))
+			continue;
+		access[count] = access[0];
+		access[count++].location.id = device;
+	}
+	return pager->ops->set_access(address, bytes, access, count);
+}
+
+/* Opens runs of neighbouring pages with one call each: it is the dear one. */
+static CUresult open_all(struct ts_pager *pager, const struct ts_moves *moves)
+{
 	CUresult rc = CUDA_SUCCESS;
 	size_t i = 0;
 
@@ -142,8 +156,8 @@ static CUresult open_all(struct ts_pager *pager, const struct ts_moves *moves)
 		                moves->items[end - 1].address +
 		                        pager->page_bytes)
 			end++;
-		rc = pager->ops->set_access(moves->items[i].address,
-		        (end - i) * pager->page_bytes, &access, 1);
+		rc = ts_move_open(pager, moves->items[i].address,
+		        (end - i) * pager->page_bytes);
 		i = end;
 	}
 	return rc;

@@ -103,7 +103,7 @@ int ts_pager_create(const struct ts_gpu_ops *ops,
 	ts_list_init(&pager->deferred);
 	ts_list_init(&pager->used);
 	ts_list_init(&pager->spare);
-	ts_streams_init(&pager->streams, ops);
+	ts_streams_init(&pager->streams, ops, pager->context);
 	ts_hostpool_init(&pager->host, ops, pager->page_bytes,
 	        options->host_limit_bytes);
 	*ret_pager = pager;
@@ -130,6 +130,7 @@ void ts_pager_destroy(struct ts_pager *pager, bool driver_alive)
 		pager->ops->stream_destroy(pager->stream);
 	ts_hostpool_finish(&pager->host, driver_alive);
 	ts_chunks_finish(&pager->chunks, driver_alive);
+	ts_streams_finish(&pager->streams);
 	free(pager->missing.items);
 	free(pager->victims.items);
 	pthread_cond_destroy(&pager->idle);
@@ -399,6 +400,7 @@ void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
 	struct cursor cursor = cursor_at(ranges, count);
 	struct ts_page *page;
 	uint64_t number;
+	bool noted = true;
 
 	ts_mutex_lock(&pager->lock);
 	number = issued ? ++pager->op_number : 0;
@@ -408,9 +410,12 @@ void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
 			page->last_op = number;
 	}
 	if (issued)
-		ts_streams_issued(&pager->streams, stream, number);
+		noted = !ts_streams_issued(&pager->streams, stream, number);
 	pthread_cond_broadcast(&pager->idle);
 	ts_mutex_unlock(&pager->lock);
+	/* Nobody could wait for it later. */
+	if (!noted)
+		pager->ops->ctx_synchronize();
 }
 
 void ts_pager_pin(

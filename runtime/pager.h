@@ -150,10 +150,26 @@ bool ts_pager_owns(struct ts_pager *pager, uint64_t address);
 uint64_t ts_pager_last_op(struct ts_pager *pager);
 void ts_pager_synchronized(
         struct ts_pager *pager, ts_stream_key stream, uint64_t number);
-void ts_pager_stream_destroyed(struct ts_pager *pager, ts_stream_key stream);
+void ts_pager_stream_destroyed(
+        struct ts_pager *pager, ts_stream_key stream, CUcontext context);
 
-/* A context goes, with streams of which some may be known here. */
-void ts_pager_streams_destroyed(struct ts_pager *pager);
+/*
+ * @context, which is not the pager's, goes with its streams: all they ran is
+ * done.
+ */
+void ts_pager_context_gone(struct ts_pager *pager, CUcontext context);
+
+/* Bit n of @peers: device n may access everything that is placed. */
+CUresult ts_pager_set_peers(struct ts_pager *pager, uint32_t peers);
+
+/* The context that the pager works in. */
+CUcontext ts_pager_context(struct ts_pager *pager);
+
+/*
+ * The pager's context is about to go: works in @context from now on, where
+ * what was moved out goes too. After a failure it is as it was.
+ */
+CUresult ts_pager_rebind(struct ts_pager *pager, CUcontext context);
 
 /* What cuMemGetInfo shall say: total = min(limit, physical). */
 int ts_pager_mem_info(struct ts_pager *pager, uint64_t *ret_free_bytes,

@@ -107,23 +107,17 @@ void ts_pager_synchronized(
         struct ts_pager *pager, ts_stream_key stream, uint64_t number)
 {
 	ts_mutex_lock(&pager->lock);
+	if (stream & TS_STREAM_PER_THREAD)
+		ts_streams_ask_contexts(&pager->streams, &pager->lock);
 	ts_streams_synchronized(&pager->streams, stream, number);
 	ts_mutex_unlock(&pager->lock);
 }
 
-void ts_pager_stream_destroyed(struct ts_pager *pager, ts_stream_key stream)
+void ts_pager_stream_destroyed(
+        struct ts_pager *pager, ts_stream_key stream, CUcontext context)
 {
 	ts_mutex_lock(&pager->lock);
-	ts_streams_destroyed(&pager->streams, stream);
-	ts_mutex_unlock(&pager->lock);
-}
-
-void ts_pager_streams_destroyed(struct ts_pager *pager)
-{
-	ts_mutex_lock(&pager->lock);
-	while (pager->streams.count)
-		ts_streams_destroyed(
-		        &pager->streams, pager->streams.streams[0].key);
+	ts_streams_destroyed(&pager->streams, stream, context);
 	ts_mutex_unlock(&pager->lock);
 }
 

@@ -32,7 +32,6 @@ struct ts_moves {
 struct ts_pager {
 	/* Constant after creation. */
 	const struct ts_gpu_ops *ops;
-	CUcontext context;
 	int device;
 	uint64_t page_bytes;
 
@@ -56,7 +55,11 @@ struct ts_pager {
 	unsigned int skipped; /* measurements left out since then */
 	struct ts_pager_stats stats;
 
+	/* Guarded by gate; written with the lock too. */
+	CUcontext context;
+
 	/* Guarded by gate. */
+	uint32_t peers;  /* devices beside its own that reach its memory */
 	CUstream stream; /* for the agent's copies; created when first needed */
 	struct ts_moves missing, victims;
 };
@@ -108,6 +111,9 @@ void ts_pager_release_idle(struct ts_pager *pager, size_t count);
  */
 CUresult ts_move_out(struct ts_pager *pager, const struct ts_moves *moves);
 CUresult ts_move_in(struct ts_pager *pager, const struct ts_moves *moves);
+
+/* Opens mapped pages, @bytes from @address on, to those that may use them. */
+CUresult ts_move_open(struct ts_pager *pager, uint64_t address, uint64_t bytes);
 
 /* Takes the chunk from under one page. */
 CUresult ts_move_unmap(struct ts_pager *pager, const struct ts_move *move);

@@ -229,7 +229,7 @@ CUresult ts_pager_free(struct ts_pager *pager, uint64_t address, uint64_t bytes,
 	number = ts_pager_last_op(pager);
 	rc = pager->ops->ctx_synchronize();
 	if (rc == CUDA_SUCCESS)
-		ts_pager_synchronized(pager, 0, number);
+		ts_pager_synchronized(pager, ts_stream_whole(NULL), number);
 	/* The program will not free it again, whatever is answered. */
 	ts_mutex_lock(&pager->lock);
 	collect_freed(pager, address, bytes, &freed);

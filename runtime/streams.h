@@ -16,42 +16,66 @@
 #include "agent/base/lock.h"
 #include "runtime/ops.h"
 
-/* CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or the handle, as a number. */
+/*
+ * A stream's handle as a number. Each context has a legacy stream and streams
+ * of threads: these are the context's handle with one of the two bits below,
+ * which are never set in a handle; bits alone mean the pager's own context.
+ */
 typedef uint64_t ts_stream_key;
 
 #define TS_STREAM_LEGACY     ((ts_stream_key)1)
 #define TS_STREAM_PER_THREAD ((ts_stream_key)2)
-#define TS_STREAMS_MAX       64
+#define TS_STREAM_KIND       (TS_STREAM_LEGACY | TS_STREAM_PER_THREAD)
+
+/* The streams of the current thread, told apart by @context. */
+static inline ts_stream_key ts_stream_in(ts_stream_key key, CUcontext context)
+{
+	return key & TS_STREAM_KIND ? key | (uint64_t)(uintptr_t)context : key;
+}
+
+/* For waits: everything in @context. */
+static inline ts_stream_key ts_stream_whole(CUcontext context)
+{
+	return TS_STREAM_PER_THREAD | (uint64_t)(uintptr_t)context;
+}
 
 struct ts_stream {
+	/*
+	 * With TS_STREAM_PER_THREAD what cannot be waited for one by one: the
+	 * streams of threads and the destroyed ones of a context.
+	 */
 	ts_stream_key key;
-	uint64_t issued; /* number of its last op */
-	uint64_t done;   /* every op up to this number is finished */
+	CUcontext context; /* of a handle; NULL: not asked for yet */
+	uint64_t issued;   /* number of its last op */
+	uint64_t done;     /* every op up to this number is finished */
 };
 
 struct ts_streams {
 	const struct ts_gpu_ops *ops;
-	struct ts_stream streams[TS_STREAMS_MAX];
-	size_t count;
-	/*
-	 * Last op of streams that cannot be waited for one by one: per-thread
-	 * default streams, destroyed ones, and those beyond TS_STREAMS_MAX.
-	 */
-	struct ts_stream others;
+	CUcontext own; /* the pager's, current while it waits */
+	struct ts_stream *streams;
+	size_t count, capacity;
 };
 
-void ts_streams_init(struct ts_streams *streams, const struct ts_gpu_ops *ops);
-
-/* Op @number was issued on @key. Lock held. */
-void ts_streams_issued(
-        struct ts_streams *streams, ts_stream_key key, uint64_t number);
-
-/* @key is about to be destroyed; its ops may still run. Lock held. */
-void ts_streams_destroyed(struct ts_streams *streams, ts_stream_key key);
+void ts_streams_init(struct ts_streams *streams, const struct ts_gpu_ops *ops,
+        CUcontext own);
+void ts_streams_finish(struct ts_streams *streams);
 
 /*
- * The program waited for @key, or for everything where @key is 0: ops up to
- * @number, taken before it began to wait, are done. Lock held.
+ * Op @number was issued on @key. Lock held. Without host memory for a new
+ * stream -ENOMEM: then the op has to be waited for at once.
+ */
+int ts_streams_issued(
+        struct ts_streams *streams, ts_stream_key key, uint64_t number);
+
+/* @key, of @context, is about to be destroyed; its ops may run. Lock held. */
+void ts_streams_destroyed(
+        struct ts_streams *streams, ts_stream_key key, CUcontext context);
+
+/*
+ * The program waited for @key, or for all of a context (ts_stream_whole()):
+ * ops up to @number, taken before it began to wait, are done. Streams whose
+ * context was never asked for stay. Lock held.
  */
 void ts_streams_synchronized(
         struct ts_streams *streams, ts_stream_key key, uint64_t number);
@@ -62,6 +86,11 @@ void ts_streams_synchronized(
  */
 void ts_streams_wait_beside_capture(
         struct ts_streams *streams, struct ts_mutex *lock);
+/* A context is gone, and all it ran: its streams are forgotten. Lock held. */
+void ts_streams_context_gone(struct ts_streams *streams, CUcontext context);
+
+/* Asks for contexts not known yet. @lock is held, and let go meanwhile. */
+void ts_streams_ask_contexts(struct ts_streams *streams, struct ts_mutex *lock);
 
 /* True where every op up to @number is known to be done. Lock held. */
 bool ts_streams_done(const struct ts_streams *streams, uint64_t number);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/unit/fake_gpu.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #define FLIGHTS_MAX 4096
 
 struct flight {
+	CUcontext context;
 	uintptr_t stream;
 	uint64_t address, bytes;
 };
@@ -37,6 +39,7 @@ void fake_gpu_reset(uint64_t total_bytes, uint64_t context_bytes)
 	        .context_bytes = context_bytes,
 	        .used_bytes = context_bytes,
 	        .peak_bytes = context_bytes,
+	        .context = FAKE_CONTEXT,
 	        .fail_with = CUDA_ERROR_UNKNOWN};
 }
 
@@ -66,7 +69,10 @@ void fake_gpu_launch(uintptr_t stream, uint64_t address, uint64_t bytes)
 	GUARD;
 	if (flight_count == FLIGHTS_MAX)
 		abort();
-	flights[flight_count++] = (struct flight){stream, address, bytes};
+	if (stream & TS_STREAM_KIND)
+		stream &= TS_STREAM_KIND;
+	flights[flight_count++] =
+	        (struct flight){fake_gpu.context, stream, address, bytes};
 }
 
 static void check_landed(uint64_t address, uint64_t bytes)
@@ -187,6 +193,7 @@ static CUresult set_access(CUdeviceptr address, size_t bytes,
 	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
+	fake_gpu.opened = (unsigned int)count;
 	mprotect((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE);
 	return CUDA_SUCCESS;
 }
@@ -197,12 +204,16 @@ static CUresult host_alloc(void **memory_out, size_t bytes, unsigned int flags)
 	if (fails())
 		return fake_gpu.fail_with;
 	*memory_out = malloc(bytes);
+	if (!*memory_out)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	fake_gpu.pinned_host_bytes += bytes;
-	return *memory_out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
 }
 
 static CUresult host_free(void *at)
 {
+	/* Whoever reads it later shall see that it is gone. */
+	memset(at, 0xee, malloc_usable_size(at));
 	free(at);
 	return CUDA_SUCCESS;
 }
@@ -246,13 +257,19 @@ static CUresult stream_destroy(CUstream stream)
 	return CUDA_SUCCESS;
 }
 
+/* What the current context ran on @stream, or all of it where that is 0. */
 static void land(uintptr_t stream)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < flight_count; i++)
-		if (stream && flights[i].stream != stream)
+	for (size_t i = 0; i < flight_count; i++) {
+		bool own = flights[i].context == fake_gpu.context;
+		bool named = flights[i].stream == stream &&
+		             (own || !(stream & TS_STREAM_KIND));
+
+		if (!named && !(own && !stream))
 			flights[kept++] = flights[i];
+	}
 	flight_count = kept;
 }
 
@@ -278,7 +295,39 @@ static CUresult ctx_synchronize(void)
 
 static CUresult ctx_get_current(CUcontext *context)
 {
-	*context = (CUcontext)(uintptr_t)1;
+	*context = fake_gpu.context;
+	return CUDA_SUCCESS;
+}
+
+static CUcontext pushed[8];
+static size_t pushed_count;
+
+static CUresult ctx_push(CUcontext context)
+{
+	if (pushed_count == 8)
+		abort();
+	pushed[pushed_count++] = fake_gpu.context;
+	fake_gpu.context = context;
+	return CUDA_SUCCESS;
+}
+
+static CUresult ctx_pop(CUcontext *context)
+{
+	*context = fake_gpu.context;
+	fake_gpu.context = pushed[--pushed_count];
+	return CUDA_SUCCESS;
+}
+
+static CUresult stream_get_ctx(CUstream stream, CUcontext *context)
+{
+	*context = FAKE_CONTEXT;
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_any(
+        CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+	memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -311,5 +360,9 @@ const struct ts_gpu_ops fake_gpu_ops = {
         .stream_synchronize = stream_synchronize,
         .ctx_synchronize = ctx_synchronize,
         .ctx_get_current = ctx_get_current,
+        .ctx_push = ctx_push,
+        .ctx_pop = ctx_pop,
+        .stream_get_ctx = stream_get_ctx,
+        .copy_any = copy_any,
         .exchange_capture_mode = exchange_capture_mode,
 };

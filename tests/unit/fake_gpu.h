@@ -12,8 +12,11 @@
 #include <stdint.h>
 
 #include "runtime/ops.h"
+#include "runtime/streams.h"
 
 #define FAKE_GRANULE (64ull << 10)
+#define FAKE_CONTEXT ((CUcontext)(uintptr_t)0x100)
+#define FAKE_OTHER   ((CUcontext)(uintptr_t)0x200) /* of the same device */
 
 struct fake_gpu {
 	uint64_t total_bytes, context_bytes;
@@ -25,6 +28,8 @@ struct fake_gpu {
 	unsigned int violations; /* things the driver would not forgive */
 	unsigned int copies, maps, waits;
 	unsigned int handles, reservations; /* that exist */
+	CUcontext context;                  /* current in every thread */
+	unsigned int opened; /* devices named in the last set_access */
 };
 
 extern struct fake_gpu fake_gpu;

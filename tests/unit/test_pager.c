@@ -594,8 +594,74 @@ START_TEST(per_thread_and_destroyed_streams_are_waited_for)
 	b = alloc(4 * PAGE);
 	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, TS_STREAM_PER_THREAD), 0);
 	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_B), 0);
-	ts_pager_stream_destroyed(pager, STREAM_B);
+	ts_pager_stream_destroyed(pager, STREAM_B, FAKE_CONTEXT);
 	expect_bytes(a, 4 * PAGE, 1);
+	teardown();
+}
+END_TEST
+
+START_TEST(legacy_stream_of_another_context_is_waited_for_there)
+{
+	uint64_t a, b, number;
+
+	setup_with(4, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	fake_gpu.context = FAKE_OTHER;
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1,
+	                         ts_stream_in(TS_STREAM_LEGACY, FAKE_OTHER)),
+	        0);
+	fake_gpu.context = FAKE_CONTEXT;
+	/* That the pager's context is idle says nothing of the other. */
+	number = ts_pager_last_op(pager);
+	fake_gpu_ops.ctx_synchronize();
+	ts_pager_synchronized(pager, ts_stream_whole(FAKE_CONTEXT), number);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), 0);
+	ck_assert_uint_eq(fake_gpu.violations, 0);
+	expect_bytes(a, 4 * PAGE, 1);
+	ck_assert_ptr_eq(fake_gpu.context, FAKE_CONTEXT);
+	teardown();
+}
+END_TEST
+
+START_TEST(what_was_moved_out_outlives_the_context)
+{
+	uint64_t a, b;
+
+	setup_with(4, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, TS_STREAM_LEGACY), 0);
+	ck_assert_int_eq(ts_pager_rebind(pager, FAKE_OTHER), CUDA_SUCCESS);
+	ck_assert_ptr_eq(ts_pager_context(pager), FAKE_OTHER);
+	ck_assert_ptr_eq(fake_gpu.context, FAKE_CONTEXT);
+	expect_bytes(a, 4 * PAGE, 1);
+	expect_bytes(b, 4 * PAGE, 2);
+	fake_gpu.context = FAKE_OTHER;
+	ts_pager_context_gone(pager, FAKE_CONTEXT);
+	expect_bytes(a, 4 * PAGE, 1);
+	teardown();
+}
+END_TEST
+
+START_TEST(peers_reach_what_is_placed_and_what_comes_in)
+{
+	uint64_t a, b;
+
+	setup_with(4, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_uint_eq(fake_gpu.opened, 1);
+	ck_assert_int_eq(ts_pager_set_peers(pager, 1u << 1), CUDA_SUCCESS);
+	ck_assert_uint_eq(fake_gpu.opened, 2);
+	fake_gpu.opened = 0;
+	read_op(a, 4 * PAGE);
+	read_op(b, 4 * PAGE);
+	ck_assert_uint_eq(fake_gpu.opened, 2);
+	ck_assert_int_eq(ts_pager_set_peers(pager, 0), CUDA_SUCCESS);
+	read_op(a, 4 * PAGE);
+	ck_assert_uint_eq(fake_gpu.opened, 1);
 	teardown();
 }
 END_TEST
@@ -869,6 +935,10 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, room_is_made_for_others);
 	tcase_add_test(tests, memory_info_tells_the_limit);
 	tcase_add_test(tests, per_thread_and_destroyed_streams_are_waited_for);
+	tcase_add_test(
+	        tests, legacy_stream_of_another_context_is_waited_for_there);
+	tcase_add_test(tests, what_was_moved_out_outlives_the_context);
+	tcase_add_test(tests, peers_reach_what_is_placed_and_what_comes_in);
 	tcase_add_test(
 	        tests, what_the_program_waited_for_is_not_waited_for_again);
 	tcase_add_loop_test(
