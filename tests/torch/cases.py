@@ -321,7 +321,7 @@ def operands(venv):
         f"exit status {outcome.code}\n{(outcome.err + outcome.out)[-8000:]}",
     )
     summary = outcome.out.splitlines()[-1]
-    expect(int(summary.split()[0]) > 200, summary)
+    expect(int(summary.split()[0]) > 230, summary)
 
 
 def products():

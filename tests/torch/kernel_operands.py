@@ -5,8 +5,9 @@
 Each case runs one operator on tensors whose addresses are known and compares
 the accesses that the simulated driver recorded (SIMGPU_TRACE) with them: what
 is given is read, what comes back is written, each from its first to its last
-byte, and nothing else is touched. Prints one line a case; ends with 1 if any
-of them fails.
+byte, and nothing else is touched. Of pairs of runs the values that enter the
+result must differ, and those of one run made twice must not. Prints one line a
+case; ends with 1 if any of them fails.
 """
 
 import fnmatch
@@ -20,7 +21,7 @@ os.environ["SIMGPU_TRACE"] = TRACE
 
 import torch  # noqa: E402
 
-from operand_cases import CASES  # noqa: E402
+from operand_cases import CASES, PAIRS  # noqa: E402
 
 
 # ------------------------------------------------------------- byte intervals
@@ -177,19 +178,49 @@ def run(case, recorder):
     return not found
 
 
+def values(function, given, recorder):
+    """What enters the result of a run, kernel by kernel."""
+    torch.manual_seed(1)
+    recorder.take()
+    function(*given)
+    return [launch["scalars"] for launch in recorder.take()]
+
+
+def run_pair(pair, recorder):
+    given = pair.make()
+    first, again, second = (
+        values(function, given, recorder)
+        for function in (pair.first, pair.first, pair.second)
+    )
+    found = []
+    if first != again:
+        found.append("a second run differs")
+    if first == second:
+        found.append("both are the same")
+    print(f"{'FAIL' if found else 'ok  '} values: {pair.name}")
+    for line in found:
+        print(f"     {line}")
+    return not found
+
+
 def main():
     torch.cuda.init()
     torch._C._set_cudnn_enabled(False)
     recorder = Recorder()
     wanted = sys.argv[1:]
-    chosen = [
-        case
-        for case in CASES
-        if not wanted or any(fnmatch.fnmatch(case.name, w) for w in wanted)
-    ]
-    passed = sum(run(case, recorder) for case in chosen)
-    print(f"{passed} of {len(chosen)} operators")
-    return passed != len(chosen)
+
+    def chosen(cases):
+        return [
+            case
+            for case in cases
+            if not wanted
+            or any(fnmatch.fnmatch(case.name, name) for name in wanted)
+        ]
+
+    results = [run(case, recorder) for case in chosen(CASES)]
+    results += [run_pair(pair, recorder) for pair in chosen(PAIRS)]
+    print(f"{sum(results)} of {len(results)} cases")
+    return not all(results)
 
 
 if __name__ == "__main__":

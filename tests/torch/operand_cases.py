@@ -23,7 +23,18 @@ class Case:
     gaps: bool = False  # strided: gaps may be touched
 
 
+@dataclass
+class Pair:
+    """Two runs on the same arguments that must not give the same result."""
+
+    name: str
+    make: Callable
+    first: Callable
+    second: Callable
+
+
 CASES = []
+PAIRS = []
 
 
 def case(name, run, *make, **more):
@@ -33,6 +44,10 @@ def case(name, run, *make, **more):
         return [m() if callable(m) else m for m in make]
 
     CASES.append(Case(name, arguments, run, **more))
+
+
+def pair(name, first, second, *make):
+    PAIRS.append(Pair(name, lambda: [m() for m in make], first, second))
 
 
 def new(*shape, dtype=torch.float32):
@@ -450,3 +465,49 @@ case("attention/efficient",
          q, k, v, None, True)[:2],
      new(2, 4, 64, 32), new(2, 4, 64, 32), new(2, 4, 64, 32),
      temporaries=True)
+
+# --------------------------------------------- values that enter the result
+
+pair("fill", lambda a: a.fill_(1), lambda a: a.fill_(2), new(99))
+pair("add/alpha", lambda a, b: torch.add(a, b, alpha=2),
+     lambda a, b: torch.add(a, b, alpha=3), new(99), new(99))
+pair("add/scalar", lambda a: a + 1, lambda a: a + 2, half(99))
+pair("mul/scalar", lambda a: a * 2, lambda a: a * 3, half(99))
+pair("mul/scalar, strided", lambda a: a.t() * 2, lambda a: a.t() * 3,
+     lambda: new(9, 20)()[:, ::2])
+pair("eq/scalar", lambda a: a == 2, lambda a: a == 3, ints(99))
+pair("lt, gt", lambda a, b: a < b, lambda a, b: a > b, new(99), new(99))
+pair("clamp", lambda a: a.clamp(0, 1), lambda a: a.clamp(0, 2), new(99))
+pair("pow", lambda a: a.pow(2.5), lambda a: a.pow(3.5), new(99))
+pair("masked_fill", lambda a, m: a.masked_fill_(m, 1),
+     lambda a, m: a.masked_fill_(m, 2), half(99), flags(99))
+pair("leaky_relu", lambda a: F.leaky_relu(a, 0.1),
+     lambda a: F.leaky_relu(a, 0.2), new(99))
+pair("mean", lambda a: a[:, :9].mean(1), lambda a: a[:, :10].mean(1),
+     new(9, 50))
+pair("layer_norm/epsilon",
+     lambda x: aten.native_layer_norm(x, (64,), None, None, 1e-5),
+     lambda x: aten.native_layer_norm(x, (64,), None, None, 1e-6),
+     new(9, 64))
+pair("dropout/probability", lambda a: aten.native_dropout(a, 0.3, True),
+     lambda a: aten.native_dropout(a, 0.4, True), new(64, 64))
+pair("normal/deviation", lambda a: a.normal_(0, 1),
+     lambda a: a.normal_(0, 2), new(99))
+pair("uniform/range", lambda a: a.uniform_(0, 1),
+     lambda a: a.uniform_(0, 2), half(99))
+pair("arange/step", lambda: torch.arange(0, 77, 1, device="cuda"),
+     lambda: torch.arange(0, 154, 2, device="cuda"))
+pair("triu/diagonal", lambda a: a.triu(1), lambda a: a.triu(2), new(9, 9))
+pair("foreach add/alpha", lambda a, b: torch._foreach_add(a, b, alpha=2),
+     lambda a, b: torch._foreach_add(a, b, alpha=3), many(3, 33),
+     many(3, 33))
+pair("foreach div/list", lambda a: torch._foreach_div(a, [1.0, 2.0]),
+     lambda a: torch._foreach_div(a, [1.0, 3.0]), many(2, 33))
+pair("attention/scale",
+     lambda q: aten._scaled_dot_product_flash_attention(q, q, q, scale=1.0),
+     lambda q: aten._scaled_dot_product_flash_attention(q, q, q, scale=2.0),
+     half(2, 4, 64, 32))
+pair("attention/dropout",
+     lambda q: aten._scaled_dot_product_flash_attention(q, q, q, 0.1),
+     lambda q: aten._scaled_dot_product_flash_attention(q, q, q, 0.2),
+     half(2, 4, 64, 32))

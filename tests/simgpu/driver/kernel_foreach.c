@@ -218,7 +218,8 @@ static void plain_params(struct sg_sketch *sketch, struct sg_text functor,
 			        norm ? SG_TO_BLOCK_END : lists->types[0].bytes,
 			        SG_OPERAND_READ, lists->types[0]);
 		} else if (n == 4 || n == 8) {
-			sg_scalar(sketch, &word, 8);
+			sg_param_read(launch, i, 0, &word, n);
+			sg_scalar(sketch, &word, n);
 		}
 	}
 }
