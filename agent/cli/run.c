@@ -34,11 +34,13 @@ enum {
 #define HELP_WIDTH     78
 #define SETTING_PREFIX "TAPESWAP_"
 #define OPT_SIM        MAX_SETTINGS
-#define OPT_HELP       (MAX_SETTINGS + 1)
+#define OPT_SIM_EXACT  (MAX_SETTINGS + 1)
+#define OPT_HELP       (MAX_SETTINGS + 2)
 
 struct options {
 	const char *values[MAX_SETTINGS]; /* by place in the table */
 	const char *sim;
+	bool sim_exact;
 	char **command;
 };
 
@@ -125,6 +127,8 @@ static void print_help(void)
 	}
 	fputs("  --sim MODEL       run on the simulated GPU, a device of "
 	      "MODEL\n"
+	      "  --sim-exact       there, compute real numbers, on this "
+	      "machine's processor\n"
 	      "  --help            this text\n\n"
 	      "An option wins over the variable in brackets. A size is in "
 	      "bytes "
@@ -154,7 +158,7 @@ static int parse(int argc, char **argv, struct options *ret)
 {
 	size_t count;
 	const struct ts_setting *settings = ts_config_table(&count);
-	struct option table[MAX_SETTINGS + 3] = {{NULL, 0, NULL, 0}};
+	struct option table[MAX_SETTINGS + 4] = {{NULL, 0, NULL, 0}};
 	char names[MAX_SETTINGS][OPTION_BYTES];
 	int found;
 
@@ -167,7 +171,9 @@ static int parse(int argc, char **argv, struct options *ret)
 		table[i].val = (int)i;
 	}
 	table[count] = (struct option){"sim", required_argument, NULL, OPT_SIM};
-	table[count + 1] = (struct option){"help", no_argument, NULL, OPT_HELP};
+	table[count + 1] =
+	        (struct option){"sim-exact", no_argument, NULL, OPT_SIM_EXACT};
+	table[count + 2] = (struct option){"help", no_argument, NULL, OPT_HELP};
 
 	opterr = 0;
 	while ((found = getopt_long(argc, argv, "+:h", table, NULL)) != -1) {
@@ -179,6 +185,10 @@ static int parse(int argc, char **argv, struct options *ret)
 			ts_cli_bad("tapeswap run --help lists the options",
 			        "unknown option '%s'", argv[optind - 1]);
 			return EXIT_FAILED;
+		}
+		if (found == OPT_SIM_EXACT) {
+			ret->sim_exact = true;
+			continue;
 		}
 		/* An empty one is a shell variable that is not set. */
 		if (found == ':' || !*optarg) {
@@ -194,6 +204,11 @@ static int parse(int argc, char **argv, struct options *ret)
 		else
 			ret->values[found] = optarg;
 	}
+	if (ret->sim_exact && !ret->sim)
+		return fail(EXIT_FAILED,
+		        "tapeswap run --sim MODEL --sim-exact -- python "
+		        "train.py",
+		        "--sim-exact wants --sim");
 	if (optind == argc)
 		return fail(EXIT_FAILED,
 		        "tapeswap run [OPTIONS] -- python train.py",
@@ -359,7 +374,8 @@ static int set_sim(const struct options *options, const struct places *places)
 		        "the build folder",
 		        "the simulated GPU is not beside this program");
 	if (prepend("LD_LIBRARY_PATH", places->simgpu) ||
-	        setenv("SIMGPU_DEVICE", options->sim, 1))
+	        setenv("SIMGPU_DEVICE", options->sim, 1) ||
+	        (options->sim_exact && setenv("SIMGPU_CONTENT", "exact", 1)))
 		return fail(EXIT_FAILED, NULL, "out of memory");
 	return 0;
 }

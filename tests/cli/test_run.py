@@ -107,6 +107,14 @@ class Run(unittest.TestCase):
         )
         self.assertEqual(seen["SIMGPU_DEVICE"], "tiny-1g")
 
+    def test_exact_numbers_on_the_simulated_gpu(self):
+        os.mkdir(self.path("simgpu"))
+        self.write("simgpu/libcuda.so.1", b"")
+        seen = self.environment("--sim", "tiny-1g", "--sim-exact")
+        self.assertEqual(seen["SIMGPU_CONTENT"], "exact")
+        done = self.run_tapeswap("--sim-exact", "--", "true")
+        self.check(done, 125, "--sim-exact wants --sim")
+
     def test_absent_simulated_gpu(self):
         done = self.run_tapeswap("--sim", "tiny-1g", "--", "true")
         self.check(done, 125, "the simulated GPU is not beside")

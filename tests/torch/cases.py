@@ -29,6 +29,7 @@ from harness import (
     run,
     run_once,
 )
+import exact
 import mutation
 import observed
 from runner import Case, Failure, expect, expect_equal
@@ -392,4 +393,4 @@ def all_cases():
         cases.append(
             Case(f"torch/bad-limit/{value}", lambda v=value: bad_limit(v))
         )
-    return cases + observed.all_cases()
+    return cases + observed.all_cases() + exact.all_cases()

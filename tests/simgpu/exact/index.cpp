@@ -196,6 +196,30 @@ static bool run_scatter_gather(const Launch &launch)
 	return true;
 }
 
+/* <T>(in, out, n, dimension, first, size, stride, dimensions): along the
+ * dimension each element comes from `first` places further on. */
+static bool run_roll(const Launch &launch)
+{
+	int64_t n = launch.param<int64_t>(2);
+	int64_t first = launch.param<int64_t>(4);
+	int64_t size = launch.param<int64_t>(5);
+	int64_t stride = launch.param<int64_t>(6);
+
+	return with_type(launch.kernel.type(0), [&](auto t) {
+		using T = decltype(t);
+		const T *in = at_address<T>(launch.param<uint64_t>(0));
+		T *out = at_address<T>(launch.param<uint64_t>(1));
+
+		for (int64_t i = 0; i < n; i++) {
+			int64_t at = i % (stride * size) / stride;
+			int64_t from =
+			        at >= size - first ? first - size : first;
+
+			out[i] = in[i + from * stride];
+		}
+	});
+}
+
 /* ------------------------------------------------------------- embedding */
 
 /* <T, acc, index>(indices, grad, grad_weight, n, stride, padding); adds to
@@ -243,6 +267,7 @@ const Family index_families[] = {
         {"CatArrayBatchedCopy_alignedK_contig", run_cat},
         {"CatArrayBatchedCopy_vectorized", run_cat},
         {"vectorized_gather_kernel", run_gather_slices},
+        {"roll_cuda_kernel", run_roll},
         {"_scatter_gather_elementwise_kernel", run_scatter_gather},
         {"embedding_backward_feature_kernel", run_embedding_backward},
         {nullptr, nullptr},

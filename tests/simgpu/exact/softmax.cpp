@@ -37,6 +37,7 @@ static void forward_row(const In *in, Out *out, int64_t n, int64_t step,
 	}
 }
 
+/* Without log the gradient comes multiplied by the output already. */
 template <class In, class Out>
 static void backward_row(const In *grad, const In *output, Out *out, int64_t n,
         int64_t step, bool log)
@@ -45,14 +46,12 @@ static void backward_row(const In *grad, const In *output, Out *out, int64_t n,
 	double sum = 0;
 
 	for (int64_t i = 0; i < n; i++)
-		sum += log ? (double)(M)grad[i * step]
-		           : (double)(M)grad[i * step] *
-		                       (double)(M)output[i * step];
+		sum += (double)(M)grad[i * step];
 	for (int64_t i = 0; i < n; i++) {
-		M g = (M)grad[i * step], y = (M)output[i * step], r;
+		M g = (M)grad[i * step], y = (M)output[i * step];
 
-		r = log ? g - std::exp(y) * (M)sum : (g - (M)sum) * y;
-		out[i * step] = convert<Out>(r);
+		out[i * step] =
+		        convert<Out>(g - (log ? std::exp(y) : y) * (M)sum);
 	}
 }
 

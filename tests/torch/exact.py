@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Real numbers on the simulated GPU: held against PyTorch's CPU, and against
+themselves inside a limit."""
+
+import re
+
+from harness import TRAIN_GPT, WORKLOADS, Spec, launch, run, run_once
+from runner import Case, expect, expect_equal
+
+SCRIPT = WORKLOADS / "exact.py"
+EXACT = (("SIMGPU_CONTENT", "exact"),)
+MODELS = (
+    "mlp", "lenet", "gpt-manual", "gpt-fused", "gpt2", "bert", "llama",
+)
+# Largest relative errors of losses and gradients, by what is computed in.
+TOLERANCE = {"fp32": 1e-4, "bf16": 2e-2}
+DROP_RATE, DROP_SLACK = 0.1, 0.003  # five deviations of 2^18 draws
+
+
+def spec(*arguments, script=SCRIPT, **more):
+    return Spec(script, arguments, settings=EXACT, **more)
+
+
+def compare(precision):
+    amp = ("--amp",) if precision == "bf16" else ()
+    outcome = run_once(spec(*MODELS, "--compare", *amp))
+    lines = outcome.steps()
+    expect_equal([line["model"] for line in lines], [*MODELS], "models")
+    for line in lines:
+        print(
+            f"{precision} {line['model']}: largest relative error of a loss "
+            f"{line['loss_error']:.1e}, of a gradient "
+            f"{line['gradient_error']:.1e} ({line['worst_gradient']})"
+        )
+        for key in "loss_error", "gradient_error":
+            expect(
+                line[key] <= TOLERANCE[precision],
+                f"{line['model']}: {key} {line[key]}",
+            )
+        losses = line["losses"]
+        expect(losses[-1] < losses[0], f"{line['model']}: {losses}")
+    outcome = run_once(spec("--drop-rate"))
+    seen = outcome.steps()[0]
+    expect(
+        abs(seen["dropped"] - DROP_RATE) < DROP_SLACK,
+        f"dropped {seen['dropped']}",
+    )
+    expect(abs(seen["kept"] * (1 - DROP_RATE) - 1) < 1e-6, f"{seen}")
+    expect_equal(seen["values"], 2, "values after dropout")
+
+
+def bitwise(share):
+    """Dropout, both attentions, two precisions: the same bits again, and the
+    same inside a limit."""
+    for amp in (), ("--amp",):
+        arguments = ("gpt-manual", "gpt-fused", *amp, "--dropout", 0.1)
+        arguments += ("--batch", 64)
+        plainly = spec(*arguments)
+        first = run_once(plainly)
+        expect_equal(run(plainly).out, first.out, "output of the second run")
+        report = first.report
+        context = report["context_bytes"]
+        limit = context + int(
+            (report["physical_peak_bytes"] - context) * share
+        )
+        inside = run(spec(*arguments, limit=str(limit)))
+        expect_equal(inside.out, first.out, "output inside the limit")
+        expect(
+            inside.report["physical_peak_bytes"] <= limit,
+            f"peak {inside.report['physical_peak_bytes']} over {limit}",
+        )
+        moved = [device["moved"] for device in inside.status["devices"]]
+        expect(any(m["in_bytes"] for m in moved), "nothing was moved")
+
+
+def missing():
+    """No implementation: the program stops, and the kernel is named."""
+    outcome = launch(spec("--missing"))
+    expect(outcome.code, f"it went on:\n{outcome.out}")
+    expect(
+        re.search(r"no implementation of kernel .*atan", outcome.err),
+        outcome.err[-2000:],
+    )
+
+
+def losses_of(outcome):
+    return [float(x) for x in re.findall(r"loss ([0-9.]+)", outcome.out)]
+
+
+def whole_run(*arguments, tolerance, seconds):
+    """30 steps of the example against the CPU, and how long they take."""
+    arguments = ("--layers", 4, "--width", 128, "--steps", 30, *arguments)
+    outcome = run(spec(*arguments, script=TRAIN_GPT, timeout=600))
+    cpu = run(
+        spec(
+            *arguments, "--device", "cpu", script=TRAIN_GPT, timeout=600
+        )
+    )
+    seen, wanted = losses_of(outcome), losses_of(cpu)
+    expect_equal((len(seen), len(wanted)), (30, 30), "losses")
+    error = max(abs(a / b - 1) for a, b in zip(seen, wanted))
+    print(f"largest relative error of a loss {error:.1e}")
+    expect(error <= tolerance, f"largest relative error {error}")
+    expect(seen[-1] < seen[0] - 1, f"loss from {seen[0]} to {seen[-1]}")
+    expect(outcome.seconds < seconds, f"{outcome.seconds:.1f} s")
+
+
+def all_cases():
+    return [
+        Case("torch/exact/fp32", lambda: compare("fp32")),
+        Case("torch/exact/bf16", lambda: compare("bf16")),
+        Case("torch/exact/cap40", lambda: bitwise(0.4)),
+        Case("torch/exact/missing", missing),
+        Case(
+            "torch/exact/gpt-30-steps",
+            lambda: whole_run(
+                "--attention", "manual", tolerance=1e-4, seconds=60
+            ),
+            full=True,
+            alone=True,
+        ),
+        Case(
+            "torch/exact/gpt-30-steps-amp",
+            lambda: whole_run("--amp", tolerance=2e-2, seconds=60),
+            full=True,
+            alone=True,
+        ),
+    ]
