@@ -178,6 +178,7 @@ void ts_agent_op_end(struct ts_op *op, CUresult result)
 	/* A captured op runs, if at all, with its graph. */
 	end_devices(op, result == CUDA_SUCCESS && !op->capturing);
 	room_for_code(op);
+	op->signature = ts_op_signature(op);
 	if (result == CUDA_SUCCESS)
 		ts_tape_record(&ts_agent.tape, op);
 	ts_profiler_end(op, result == CUDA_SUCCESS);

@@ -281,6 +281,8 @@ uint64_t ts_op_signature(const struct ts_op *op)
 {
 	uint64_t hash = ts_hash_word(TS_HASH_START, op->kind);
 
+	if (op->signature)
+		return op->signature;
 	if (op->name)
 		hash = ts_hash(hash, op->name, strlen(op->name));
 	if (op->func)

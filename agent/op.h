@@ -53,6 +53,7 @@ struct ts_op {
 	/* Found by the agent. */
 	const struct ts_func *func;
 	uint32_t layout_used; /* of structs among the parameters; layout.h */
+	uint64_t signature;   /* 0: not worked out yet */
 	uint64_t stamp;       /* differs from op to op */
 	uint64_t in_bytes, out_bytes; /* moved to make it run */
 	uint64_t devices;             /* bit n: its pager holds ranges */

@@ -121,16 +121,18 @@ static bool reserve(
 	return true;
 }
 
+/* The number of slots is a power of two. */
 static size_t slot_of(uint64_t serial)
 {
-	size_t slot = (serial * 0x9fb21c651e98df25ull) >> 20;
+	size_t mask = rec.slot_count - 1;
+	size_t slot = (serial * 0x9fb21c651e98df25ull) >> 20 & mask;
 
 	while (true) {
-		uint32_t index = rec.slots[slot % rec.slot_count];
+		uint32_t index = rec.slots[slot];
 
 		if (!index || rec.kept.blocks[index - 1].serial == serial)
-			return slot % rec.slot_count;
-		slot++;
+			return slot;
+		slot = (slot + 1) & mask;
 	}
 }
 

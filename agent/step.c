@@ -37,7 +37,8 @@ void ts_step_finish(struct ts_step *step)
 
 static uint64_t signature_at(const struct ts_step *step, uint64_t op)
 {
-	return step->signatures[op % step->capacity];
+	/* A power of two, which the compiler cannot know. */
+	return step->signatures[op & (step->capacity - 1)];
 }
 
 /* A ring that does not wrap yet grows; at its greatest size it wraps. */

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the preloaded library costs, on a driver that does nothing.
+
+Usage: bench.py LIBRARY LAUNCHES NULL_FOLDER [--check]
+
+Prints one line a figure: without the library, with it, the difference, and
+what is allowed. All are medians of one run, alternating, so that a busy
+machine slows both. With --check a figure above what is allowed is a failure.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+LIBRARY, LAUNCHES, FOLDER = (os.path.abspath(p) for p in sys.argv[1:4])
+CHECK = "--check" in sys.argv[4:]
+REPEATS = 7
+TRUE_REPEATS = 60
+
+
+def environment(preload, **settings):
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("TAPESWAP_", "LD_"))
+    }
+    clean["LD_LIBRARY_PATH"] = FOLDER
+    if preload:
+        clean["LD_PRELOAD"] = LIBRARY
+    return {**clean, "TAPESWAP_LOG": "error", **settings}
+
+
+def measure(arguments, env):
+    done = subprocess.run(
+        [LAUNCHES, *map(str, arguments)],
+        env=env, capture_output=True, text=True, timeout=120, check=True,
+    )
+    return float(done.stdout)
+
+
+def pair(arguments, **settings):
+    """Medians without and with the library, by turns."""
+    plain, loaded = environment(False), environment(True, **settings)
+    runs = [
+        (measure(arguments, plain), measure(arguments, loaded))
+        for _ in range(REPEATS)
+    ]
+    return [statistics.median(column) for column in zip(*runs)]
+
+
+def start_ns(env):
+    started = time.monotonic_ns()
+    subprocess.run(["/bin/true"], env=env, check=True)
+    return time.monotonic_ns() - started
+
+
+def main():
+    late = []
+
+    def line(name, without, with_it, allowed_ns):
+        more = with_it - without
+        allowed = f"{allowed_ns:.0f}" if allowed_ns else "-"
+        print(
+            f"{name:44} {without:12.1f} {with_it:12.1f} {more:+12.1f}"
+            f" {allowed:>10}  x{with_it / without:.2f}"
+        )
+        if allowed_ns and more > allowed_ns:
+            late.append(name)
+
+    print(f"{'ns':44} {'without':>12} {'with':>12} {'more':>12}"
+          f" {'allowed':>10}  ratio")
+    with tempfile.TemporaryDirectory() as folder:
+        modes = {
+            "off": (dict(TAPESWAP_MODE="off"), 150),
+            "recording": (
+                dict(
+                    TAPESWAP_MODE="observe",
+                    TAPESWAP_PROFILE=f"{folder}/p.json",
+                ),
+                600,
+            ),
+        }
+        for name, (settings, allowed) in modes.items():
+            line(f"launch, 10 parameters, {name}",
+                 *pair((10, 8), **settings), allowed)
+            for bytes_ in 4096, 32768:
+                line(f"launch, one of {bytes_} bytes, {name}",
+                     *pair((1, bytes_), **settings), None)
+    line("dlsym of another name", *pair(("dlsym",)), 20)
+    plain, loaded = environment(False), environment(True)
+    starts = [(start_ns(plain), start_ns(loaded)) for _ in range(TRUE_REPEATS)]
+    line("/bin/true", *map(statistics.median, zip(*starts)), 1e6)
+    for name in late:
+        print(f"above what is allowed: {name}")
+    return 1 if CHECK and late else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Median cost of one launch, or one dlsym, in ns: launches PARAMETERS BYTES,
+ * or launches dlsym. What is preloaded and set is the caller's choice.
+ */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ROUNDS      61
+#define BATCH       500
+#define PARAMS_MAX  64
+#define BLOCK_BYTES (1u << 20)
+/* Launches that differ, as those of a training step do; then again. */
+#define STEP       2000u
+#define WARM_STEPS 12u
+
+static double now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double left = *(const double *)a, right = *(const double *)b;
+
+	return (left > right) - (left < right);
+}
+
+static double median(double *values)
+{
+	qsort(values, ROUNDS, sizeof(*values), compare);
+	return values[ROUNDS / 2];
+}
+
+static double time_dlsym(void)
+{
+	double rounds[ROUNDS];
+
+	for (int round = 0; round < ROUNDS; round++) {
+		double start = now_ns();
+
+		for (int i = 0; i < BATCH; i++)
+			if (!dlsym(RTLD_DEFAULT, "printf"))
+				return -1;
+		rounds[round] = (now_ns() - start) / BATCH;
+	}
+	return median(rounds);
+}
+
+typedef CUresult alloc_function(CUdeviceptr *address, size_t bytes);
+typedef CUresult launch_function(CUfunction function, unsigned int,
+        unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
+        unsigned int, CUstream, void **, void **);
+
+/* One parameter in eight bytes of each is an address, as a rule of thumb. */
+static double time_launches(size_t count, size_t bytes)
+{
+	struct {
+		size_t count, bytes;
+	} function = {count, bytes};
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+	alloc_function *alloc;
+	launch_function *launch;
+	void *params[PARAMS_MAX];
+	double rounds[ROUNDS];
+	unsigned int grid = 0;
+
+	if (!driver || !count || count > PARAMS_MAX || bytes < 8)
+		return -1;
+	alloc = (alloc_function *)dlsym(driver, "cuMemAlloc_v2");
+	launch = (launch_function *)dlsym(driver, "cuLaunchKernel");
+	for (size_t i = 0; i < count; i++) {
+		CUdeviceptr address;
+
+		params[i] = calloc(1, bytes);
+		if (!params[i] || alloc(&address, BLOCK_BYTES))
+			return -1;
+		memcpy(params[i], &address, sizeof(address));
+	}
+	/* Steps are found and timed, memory is taken, once. */
+	for (; grid < WARM_STEPS * STEP; grid++)
+		launch((CUfunction)&function, grid % STEP, 1, 1, 1, 1, 1, 0,
+		        NULL, params, NULL);
+	for (int round = 0; round < ROUNDS; round++) {
+		double start = now_ns();
+
+		for (int i = 0; i < BATCH; i++)
+			launch((CUfunction)&function, ++grid % STEP, 1, 1, 1, 1,
+			        1, 0, NULL, params, NULL);
+		rounds[round] = (now_ns() - start) / BATCH;
+	}
+	for (size_t i = 0; i < count; i++)
+		free(params[i]);
+	return median(rounds);
+}
+
+int main(int argc, char **argv)
+{
+	double ns = -1;
+
+	if (argc == 2 && !strcmp(argv[1], "dlsym"))
+		ns = time_dlsym();
+	else if (argc == 3)
+		ns = time_launches(
+		        strtoul(argv[1], NULL, 10), strtoul(argv[2], NULL, 10));
+	if (ns < 0)
+		return 2;
+	printf("%.1f\n", ns);
+	return 0;
+}
