@@ -117,7 +117,8 @@ out:
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static void keep_error(struct sg_device *dev, const char *fmt, va_list args)
+__attribute__((format(printf, 2, 0))) static void keep_error(
+        struct sg_device *dev, const char *fmt, va_list args)
 {
 	char text[512];
 
