@@ -77,8 +77,8 @@ def environment(spec, folder):
         clean.update(
             LD_PRELOAD=str(LIBRARY),
             TAPESWAP_LIMIT=spec.limit,
-            # Pinned memory of the simulated GPU that only copies touch
-            # costs this machine nothing.
+            # More than this machine has: what copies bring into pinned
+            # memory of the simulated GPU is mostly tags, not bytes.
             TAPESWAP_HOST_LIMIT="256GiB",
             TAPESWAP_MODE="cap",
             TAPESWAP_PLAN=f"{folder}/plan.json",
