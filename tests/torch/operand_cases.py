@@ -129,6 +129,8 @@ case("tanh backward", aten.tanh_backward, new(771), new(771))
 case("sigmoid backward", aten.sigmoid_backward, new(771), new(771))
 case("relu backward", lambda g, x: aten.threshold_backward(g, x, 0),
      new(771), new(771))
+case("prelu backward", aten._prelu_kernel_backward, new(771), new(771),
+     new(771))
 case("clamp", lambda a: a.clamp(0, 1), new(345))
 case("clamp/max", lambda a: a.clamp(max=1), half(345))
 case("pow/square", lambda a: a.pow(2), new(345))
@@ -242,6 +244,12 @@ case("group_norm",
      lambda x, w, b: aten.native_group_norm(x, w, b, 4, 8, 36, 2, 1e-5),
      new(4, 8, 6, 6), new(8), new(8), temporaries=True)
 
+case("group_norm backward",
+     lambda g, x, m, r, w: aten.native_group_norm_backward(
+         g, x, m, r, w, 4, 8, 36, 2, (True, True, True)),
+     new(4, 8, 6, 6), new(4, 8, 6, 6), new(4, 2), new(4, 2), new(8),
+     temporaries=True)
+
 # ------------------------------------------------------- softmax and losses
 
 for width in 17, 500, 3000, 40000:
@@ -320,6 +328,9 @@ case("stack", lambda a, b: torch.stack((a, b)), new(20, 30), new(20, 30))
 case("topk", lambda a: list(a.topk(5)), new(20, 300), temporaries=True)
 case("sort", lambda a: list(a.sort(1)), new(20, 300), temporaries=True,
      unread=(0,))  # copied first
+case("nonzero", lambda a: a.nonzero(), flags(20, 30), temporaries=True)
+case("bincount", lambda a: a.bincount(minlength=9), ints(500),
+     temporaries=True)
 case("flip", lambda a: a.flip(0), new(20, 30))
 case("roll", lambda a: a.roll(3, 0), new(20, 30))
 case("repeat_interleave", lambda a: a.repeat_interleave(3, 0), new(5, 7))

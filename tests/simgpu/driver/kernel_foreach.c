@@ -6,6 +6,7 @@
  * block of the grid is sent to count. Under sg_lock.
  */
 #include "tests/simgpu/driver/kernels.h"
+#include "tests/simgpu/driver/tags.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -153,7 +154,7 @@ static const struct fused fused[] = {
 static bool fused_lists(struct sg_sketch *sketch, struct sg_text functor,
         unsigned depth, struct lists *ret_lists)
 {
-	static const struct sg_type number = {4, 0};
+	static const struct sg_type number = {4, SG_TYPE_F32};
 	const struct sg_launch *launch = sketch->launch;
 	const struct fused *f = NULL;
 	uint8_t value[8];
@@ -194,7 +195,9 @@ static bool fused_lists(struct sg_sketch *sketch, struct sg_text functor,
 static void plain_params(struct sg_sketch *sketch, struct sg_text functor,
         const struct lists *lists)
 {
-	static const struct sg_type number = {4, 0};
+	static const struct sg_type number = {4, SG_TYPE_F32};
+	/* No infinity is ever found: the host reads zeros. */
+	static const struct sg_type found_inf = {4, SG_TYPE_ZERO};
 	const struct sg_launch *launch = sketch->launch;
 	bool norm = sg_text_like(functor, "*LpNormFunctor<*");
 
@@ -205,7 +208,7 @@ static void plain_params(struct sg_sketch *sketch, struct sg_text functor,
 		if (n == 24 && strstr(launch->fn->demangled,
 		                       "_amp_foreach_non_finite_check_")) {
 			sg_touch(sketch, word, 4,
-			        SG_OPERAND_READ | SG_OPERAND_WRITE, number);
+			        SG_OPERAND_READ | SG_OPERAND_WRITE, found_inf);
 			sg_touch(sketch, sg_param_word(launch, i, 8), 4,
 			        SG_OPERAND_READ, number);
 		} else if (norm && i == 2) {
