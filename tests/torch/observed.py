@@ -5,8 +5,12 @@ Every program is run plainly and observed. The profile is held against what
 the program itself, PyTorch's allocator and the device know.
 """
 
+import json
+import subprocess
+import tempfile
+
 import operands
-from harness import TRACE, TRAIN_GPT, WORKLOADS, Spec, launch, run, run_once
+from harness import ROOT, TRACE, TRAIN_GPT, WORKLOADS, Spec, launch, run, run_once
 from runner import Case, expect, expect_equal
 
 OBSERVED = WORKLOADS / "observed.py"
@@ -186,6 +190,41 @@ def exception():
     expect(outcome.profile["run"]["same_steps"] >= 2, "same steps")
 
 
+def terminated():
+    """SIGTERM ends the program; the profile of an earlier step stays."""
+    outcome = launch(
+        Spec(
+            OBSERVED,
+            ("bert-small", "--steps", 6, "--terminate-at", 5),
+            observe=True,
+        )
+    )
+    expect_equal(outcome.code, -15, "exit status")
+    expect_equal(len(outcome.profile["regions"]), 2, "regions")
+    expect(outcome.profile["run"]["timed_steps"] >= 1, "timed steps")
+    expect_equal(outcome.status, {}, "status of a program that was killed")
+
+
+def gpu_check():
+    """The check for real GPUs, dry: on the simulated one, and without any."""
+    python = ROOT / "build/venv/bin/python"
+    command = [python, ROOT / "scripts/gpu-check", "--output", "result.json"]
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [*command, "--sim", "a100-80g-pcie4"],
+            cwd=folder, capture_output=True, text=True, timeout=300,
+        )
+        expect_equal(done.returncode, 0, f"exit status\n{done.stdout}")
+        with open(f"{folder}/result.json", encoding="utf-8") as file:
+            result = json.load(file)
+        expect(result["simulated"], "not marked as simulated")
+        expect(len(result["checks"]) >= 8, "checks")
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=60
+        )
+        expect_equal(done.returncode, 77, f"without a GPU\n{done.stdout}")
+
+
 def big(name, script, *arguments, layers=None):
     """Peak, counts and layers of a reference workload."""
     arguments = (name, *arguments, "--steps", 5)
@@ -243,6 +282,8 @@ def all_cases():
         case("alternating", alternating),
         case("train_gpt", trainer),
         case("exception", exception),
+        case("terminated", terminated),
+        case("gpu-check", gpu_check),
         *(
             case(f"operands-{name}", lambda a=arguments: check_operands(*a))
             for name, arguments in {

@@ -9,6 +9,8 @@ gradients and the optimizer's state take on the device.
 
 import argparse
 import json
+import os
+import signal
 
 import torch
 
@@ -55,6 +57,7 @@ def main():
         default="adamw",
     )
     parser.add_argument("--fail-at", type=int, default=0)
+    parser.add_argument("--terminate-at", type=int, default=0)
     args = parser.parse_args()
     kind, config, dtype, batch, sequence = MODELS[args.model]
 
@@ -95,6 +98,8 @@ def main():
         facts["gradient_bytes"] = bytes_of(p.grad for p in parameters)
         if step == args.fail_at:
             raise RuntimeError("told to fail")
+        if step == args.terminate_at:
+            os.kill(os.getpid(), signal.SIGTERM)
         optimizer.step()
         optimizer.zero_grad(set_to_none=not args.keep_gradients)
         ended.record()
