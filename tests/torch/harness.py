@@ -189,6 +189,9 @@ def checked(outcome):
     errors = outcome.report["memory_errors"]
     if errors:
         raise Failure(f"memory_errors {errors}\n{outcome.err[-2000:]}")
+    if outcome.report["races"]:
+        texts = "\n".join(outcome.report["race_texts"][:5])
+        raise Failure(f"races {outcome.report['races']}\n{texts}")
     return outcome
 
 
