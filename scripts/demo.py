@@ -19,10 +19,11 @@ FOLDER = pathlib.Path("build/demo")
 TRAIN = (
     "build/venv/bin/python",
     "scripts/examples/train_gpt.py",
-    *"--layers 6 --width 512 --heads 8 --sequence 512 --batch 16".split(),
-    *"--steps 6 --amp".split(),
+    *"--layers 4 --width 128 --heads 4 --sequence 256 --batch 8".split(),
+    *"--steps 12 --lr 1e-3 --amp".split(),
 )
 STEP_TIME = re.compile(r"^step .* time ([0-9.]+) ms", re.M)
+LOSS = re.compile(r"^step .* loss ([0-9.]+)", re.M)
 PEAK = re.compile(r"^peak allocated (\d+) bytes, reserved (\d+) bytes", re.M)
 
 
@@ -54,6 +55,7 @@ def size(count):
 def column(output, report, limit=None, moved=None):
     # The first steps still settle; what is left is the step as it goes on.
     times = [float(t) for t in STEP_TIME.findall(output)]
+    losses = LOSS.findall(output)
     return [
         size(limit) if limit else "none",
         size(int(PEAK.search(output).group(1))),
@@ -61,6 +63,8 @@ def column(output, report, limit=None, moved=None):
         size(moved["out_bytes"]) if moved else "0",
         size(moved["in_bytes"]) if moved else "0",
         f"{statistics.median(times[len(times) // 2:]):.2f} ms",
+        losses[0],
+        losses[-1],
         str(report["memory_errors"]),
     ]
 
@@ -72,6 +76,8 @@ ROWS = [
     "moved out, whole run",
     "moved in, whole run",
     "virtual time of a step",
+    "loss, first step",
+    "loss, last step",
     "memory errors",
 ]
 
@@ -81,16 +87,25 @@ def main():
         prog="scripts/demo", description=__doc__.splitlines()[0]
     )
     parser.add_argument(
-        "--share", type=float, default=60, help="limit in %% of the peak"
+        "--share",
+        type=float,
+        default=60,
+        help="limit in %% of the peak, the context left out of both",
     )
     parser.add_argument("--sim", default="a100-80g-pcie4", metavar="MODEL")
     args = parser.parse_args()
     os.chdir(ROOT)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    device = {"LD_LIBRARY_PATH": "build/simgpu", "SIMGPU_DEVICE": args.sim}
+    device = {
+        "LD_LIBRARY_PATH": "build/simgpu",
+        "SIMGPU_DEVICE": args.sim,
+        "SIMGPU_CONTENT": "exact",
+    }
 
     free_output, free = train("unlimited", device)
-    limit = int(free["physical_peak_bytes"] * args.share / 100)
+    context = free["context_bytes"]  # no limit can be below it
+    used = free["physical_peak_bytes"] - context
+    limit = context + int(used * args.share / 100)
     status = FOLDER / "status.json"
     plan = FOLDER / "plan.json"
     output, report = train(
@@ -110,10 +125,13 @@ def main():
     print(f"\n{'':30}{'unlimited':>14}{f'at {args.share:g} %':>14}")
     for name, one, other in zip(ROWS, left, right):
         print(f"{name:30}{one:>14}{other:>14}")
-    print("\nlosses are 0: simulated memory keeps sizes, not yet contents")
+    same = LOSS.findall(free_output) == LOSS.findall(output)
+    print(f"\nlosses of all steps are {'the same' if same else 'DIFFERENT'}")
     print(f"ops and blocks of the last step, and what was moved: {plan}")
     if report["physical_peak_bytes"] > limit:
         sys.exit("demo: error: the limit was not kept")
+    if not same:
+        sys.exit("demo: error: the limit changed the losses")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from runner import Case, expect, expect_equal
 
 SCRIPT = WORKLOADS / "exact.py"
 EXACT = (("SIMGPU_CONTENT", "exact"),)
+# What kernels touch is held against the kernel table as well.
+CHECKED = (*EXACT, ("SIMGPU_CHECK_RANGES", "1"))
 MODELS = (
     "mlp", "lenet", "gpt-manual", "gpt-fused", "gpt2", "bert", "llama",
 )
@@ -23,7 +25,9 @@ def spec(*arguments, script=SCRIPT, **more):
 
 def compare(precision):
     amp = ("--amp",) if precision == "bf16" else ()
-    outcome = run_once(spec(*MODELS, "--compare", *amp))
+    outcome = run_once(
+        Spec(SCRIPT, (*MODELS, "--compare", *amp), settings=CHECKED)
+    )
     lines = outcome.steps()
     expect_equal([line["model"] for line in lines], [*MODELS], "models")
     for line in lines:

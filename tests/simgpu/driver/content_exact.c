@@ -9,6 +9,7 @@
  * launch. Under sg_lock.
  */
 #include "tests/simgpu/driver/content_exact.h"
+#include "tests/simgpu/driver/exact_check.h"
 #include "tests/simgpu/exact/exact.h"
 
 #include <dlfcn.h>
@@ -147,6 +148,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
 	if (guard.armed && guard.thread == (pid_t)syscall(SYS_gettid) &&
 	        sg_is_device_va(address)) {
+		if (sg_exact_check_fault(address))
+			return;
 		guard.address = address;
 		siglongjmp(guard.back, 1);
 	}
@@ -169,7 +172,7 @@ static void install_guard(void)
 	sigaction(SIGSEGV, &action, &guard.before);
 }
 
-void sg_exact_launch(const struct sg_launch *launch, struct sg_device *dev)
+void sg_exact_launch(const struct sg_launch *launch, const struct sg_op *op)
 {
 	static sgx_run_fn run;
 	static bool looked;
@@ -179,6 +182,7 @@ void sg_exact_launch(const struct sg_launch *launch, struct sg_device *dev)
 	        .n_params = launch->fn->n_params,
 	        .bytes = launch->params,
 	};
+	struct sg_device *dev = op->dev;
 	bool done;
 
 	if (!looked) {
@@ -193,6 +197,8 @@ void sg_exact_launch(const struct sg_launch *launch, struct sg_device *dev)
 	guard.thread = (pid_t)syscall(SYS_gettid);
 	if (sigsetjmp(guard.back, 1)) {
 		guard.armed = 0;
+		if (sg_settings.check_ranges)
+			sg_exact_check_end(op, launch->fn->demangled);
 		sg_sticky_error(dev, CUDA_ERROR_ILLEGAL_ADDRESS,
 		        "illegal address 0x%llx: touched by kernel %s",
 		        (unsigned long long)guard.address,
@@ -200,8 +206,12 @@ void sg_exact_launch(const struct sg_launch *launch, struct sg_device *dev)
 		return;
 	}
 	guard.armed = 1;
+	if (sg_settings.check_ranges)
+		sg_exact_check_begin(op);
 	done = run && run(&exact);
 	guard.armed = 0;
+	if (sg_settings.check_ranges)
+		sg_exact_check_end(op, launch->fn->demangled);
 	if (done)
 		return;
 	sg_say("exact content: no implementation of kernel %s",

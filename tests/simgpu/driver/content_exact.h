@@ -15,8 +15,8 @@ bool sg_content_exact(void);
 void sg_exact_map(struct sg_mapping *mapping);
 void sg_exact_unmap(const struct sg_mapping *mapping);
 void sg_exact_chunk_gone(struct sg_chunk *chunk);
-/* Carries out a launch that has been enqueued. A kernel without implementation
- * or an access to what is not mapped is a sticky error. */
-void sg_exact_launch(const struct sg_launch *launch, struct sg_device *dev);
+/* Carries out a launch that has been enqueued as op. A kernel without
+ * implementation or an access to what is not mapped is a sticky error. */
+void sg_exact_launch(const struct sg_launch *launch, const struct sg_op *op);
 
 #endif

@@ -224,10 +224,11 @@ CUresult sg_launch_issue(
 	sg_kernel_describe(launch, op);
 	sg_mutate_launch(launch, op);
 	sg_trace_launch(launch, op);
+	sg_op_ref(op);
 	error = sg_op_enqueue(op);
-	if (error == CUDA_SUCCESS && sg_content_exact() &&
-	        !stream->ctx->dev->sticky)
-		sg_exact_launch(launch, stream->ctx->dev);
+	if (error == CUDA_SUCCESS && sg_content_exact() && !op->dev->sticky)
+		sg_exact_launch(launch, op);
+	sg_op_unref(op);
 	return error;
 }
 

@@ -94,6 +94,8 @@ struct sg_mapping *sg_mapping_create(
 /* Takes the chunk away again and gives it up if nothing else holds it. */
 void sg_mapping_destroy(struct sg_mapping *mapping);
 struct sg_mapping *sg_mapping_at(uint64_t va);
+/* All there are, linked by next. */
+const struct sg_mapping *sg_mappings(void);
 /* May dev touch it? Peer access to plain allocations included. */
 bool sg_mapping_accessible(const struct sg_mapping *mapping,
         const struct sg_device *dev, bool write);

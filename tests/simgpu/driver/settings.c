@@ -166,6 +166,7 @@ static const struct setting {
                 "model, none or device"},
         {"SIMGPU_CONTENT", read_content, &sg_settings.content,
                 "none, tags or exact"},
+        {"SIMGPU_CHECK_RANGES", read_bool, &sg_settings.check_ranges, "0 or 1"},
         {"SIMGPU_TRACE", read_text, &sg_settings.trace,
                 "a file that launches are appended to"},
         {"SIMGPU_SLOW_LINK", read_slow, &sg_settings.slow_link,

@@ -215,6 +215,11 @@ struct sg_mapping *sg_mapping_at(uint64_t va)
 	return sg_is_device_va(va) ? space.pages[page_of(va)] : NULL;
 }
 
+const struct sg_mapping *sg_mappings(void)
+{
+	return space.mappings;
+}
+
 struct sg_mapping *sg_mapping_create(
         struct sg_chunk *chunk, uint64_t va, uint64_t bytes)
 {
