@@ -153,8 +153,6 @@ enum {
 	EPILOGUE_RELU = 2,
 	EPILOGUE_BIAS = 4,
 	EPILOGUE_GELU = 32,
-	EPILOGUE_AUX = 128,
-	EPILOGUE_BACKWARD = 64 | 8,
 };
 
 template <class M> static M gelu(M x)

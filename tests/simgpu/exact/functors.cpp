@@ -528,7 +528,7 @@ template <class M> struct Addcdiv {
 	}
 	M operator()(M a, M b, M c) const
 	{
-		return c != 0 || M(0.5) != 0 ? a + alpha * (b / c) : a;
+		return a + alpha * (b / c);
 	}
 };
 template <class M> struct Lerp {

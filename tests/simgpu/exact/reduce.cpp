@@ -158,9 +158,9 @@ static bool read_reduction(const Launch &launch,
 	r->ops = data;
 	r->in = type_of(arguments[0]);
 	r->out = type_of(arguments[3]);
+	/* ReduceConfig: element size, then inputs and outputs. */
 	r->inputs = (uint64_t)read_at<int32_t>(config + 4);
 	r->outputs = (uint64_t)read_at<int32_t>(config + 8);
-	/* ReduceConfig: element size, then outputs and inputs. */
 	if (r->in == Type::NONE || r->out == Type::NONE)
 		return false;
 	r->src = at_address<uint8_t>(read_at<uint64_t>(tail));
