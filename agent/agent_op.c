@@ -30,6 +30,17 @@ static void say_op_shortage(
 	ts_agent_say_shortage(what, shortage);
 }
 
+/* What the pager foresees follows from where the step stands. */
+static void tell_time(struct ts_pager *pager)
+{
+	ts_pager_tell_time(pager,
+	        atomic_load_explicit(
+	                &ts_agent.tape.pace.count, memory_order_relaxed) +
+	                1,
+	        atomic_load_explicit(
+	                &ts_agent.tape.pace.period, memory_order_relaxed));
+}
+
 static uint64_t devices_of(const struct ts_op *op)
 {
 	uint64_t devices = 0;
@@ -79,6 +90,7 @@ static int try_devices(
 
 		if (!(wanted >> device & 1))
 			continue;
+		tell_time(ts_agent_pager(device));
 		rc = ts_pager_begin(ts_agent_pager(device), op->ranges,
 		        op->count, flags, &op->in_bytes, &op->out_bytes,
 		        ret_shortage);

@@ -187,3 +187,13 @@ uint64_t ts_step_oldest_needed(const struct ts_step *step)
 		return 0;
 	return first > length ? first - length : 0;
 }
+
+uint64_t ts_step_going_on(const struct ts_step *step)
+{
+	uint64_t first, length;
+
+	return step->best.last == step->count &&
+	                       ts_step_last(step, &first, &length)
+	               ? length
+	               : 0;
+}

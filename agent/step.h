@@ -46,6 +46,9 @@ void ts_step_push(struct ts_step *step, uint64_t signature);
 uint64_t ts_step_last(
         const struct ts_step *step, uint64_t *ret_first, uint64_t *ret_length);
 
+/* The length of the step where it repeats itself just now, else 0. */
+uint64_t ts_step_going_on(const struct ts_step *step);
+
 /* Ops before this one can no longer be part of the last step. */
 uint64_t ts_step_oldest_needed(const struct ts_step *step);
 

@@ -121,10 +121,15 @@ void ts_tape_record(struct ts_tape *tape, const struct ts_op *op)
 		tape->captured++;
 	else
 		tape->totals[op->kind]++;
-	if (append(tape, op, signature))
+	if (append(tape, op, signature)) {
 		ts_step_push(&tape->step, signature);
-	else
+		atomic_store_explicit(&tape->pace.count, tape->step.count,
+		        memory_order_relaxed);
+		atomic_store_explicit(&tape->pace.period,
+		        ts_step_going_on(&tape->step), memory_order_relaxed);
+	} else {
 		tape->lost++;
+	}
 	ts_mutex_unlock(&tape->lock);
 }
 

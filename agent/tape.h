@@ -6,6 +6,8 @@
 #ifndef TS_TAPE_H
 #define TS_TAPE_H
 
+#include <stdatomic.h>
+
 #include "agent/op.h"
 #include "agent/step.h"
 
@@ -27,6 +29,12 @@ struct ts_tape_op {
 	bool captured;
 };
 
+/* How the tape goes, for readers without the lock. */
+struct ts_pace {
+	_Atomic uint64_t count;  /* ops so far */
+	_Atomic uint64_t period; /* of the step that goes on; 0: none */
+};
+
 struct ts_tape {
 	struct ts_mutex lock;
 	/* Guarded by lock. The rings are indexed by number modulo size. */
@@ -40,6 +48,7 @@ struct ts_tape {
 	uint64_t captured;                 /* recorded into graphs instead */
 	uint64_t lost; /* not recorded for want of host memory */
 	struct ts_step step;
+	struct ts_pace pace; /* written with the lock held */
 };
 
 int ts_tape_init(struct ts_tape *tape);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Finding chunks: new ones, those of free pages, those of used pages. */
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
 #include "runtime/pager_internal.h"
@@ -90,33 +91,86 @@ static bool may_take(const struct ts_pager *pager, const struct ts_page *page,
 	return !capturing || ts_streams_done(&pager->streams, page->last_op);
 }
 
-/* At most @saves of those chosen have content to save. */
-static int choose_from(struct ts_pager *pager, struct ts_list *list,
+/* In the order in which used pages go: what the tape foresees, then clean. */
+struct order {
+	uint64_t now, period; /* period 0: as they come, longest unused first */
+	size_t pages[2 * TS_FORESEE_CLASSES]; /* by rank, that may go */
+	size_t least;                         /* rank of the last that goes */
+};
+
+static size_t rank_of(const struct order *order, const struct ts_page *page)
+{
+	return 2 * ts_foresee_class(page, order->now, order->period) +
+	       !page->written;
+}
+
+static void make_order(struct ts_pager *pager, struct order *order,
         size_t count, size_t saves, bool capturing)
 {
-	struct ts_list *at = list->next;
+	size_t found = 0;
 
-	for (; at != list && pager->victims.count < count; at = at->next) {
+	order->now = atomic_load(&pager->foresee.now);
+	order->period = atomic_load(&pager->foresee.period);
+	order->least = 0;
+	if (!order->period)
+		return;
+	memset(order->pages, 0, sizeof(order->pages));
+	for (struct ts_list *at = pager->used.next; at != &pager->used;
+	        at = at->next) {
+		struct ts_page *page =
+		        ts_container_of(at, struct ts_page, list);
+
+		if (may_take(pager, page, capturing) &&
+		        (saves || !page->written))
+			order->pages[rank_of(order, page)]++;
+	}
+	order->least = 2 * TS_FORESEE_CLASSES - 1;
+	while (order->least && (found += order->pages[order->least]) < count)
+		order->least--;
+}
+
+static int add_victim(struct ts_pager *pager, struct ts_page *page, bool copy)
+{
+	struct ts_move *move = ts_moves_add(&pager->victims);
+
+	if (!move)
+		return -ENOMEM;
+	*move = (struct ts_move){
+	        .page = page,
+	        .address = page->address,
+	        .handle = page->handle,
+	        .life = page->life,
+	        .copy = copy,
+	};
+	return 0;
+}
+
+/*
+ * Of the ranks from @least up to @most; at most @saves of those chosen have
+ * content to save.
+ */
+static int choose_from(struct ts_pager *pager, struct ts_list *list,
+        size_t count, size_t *saves, bool capturing, const struct order *order,
+        size_t least, size_t most)
+{
+	struct ts_list *at = list->next;
+	int rc = 0;
+
+	for (; at != list && pager->victims.count < count && !rc;
+	        at = at->next) {
 		struct ts_page *page =
 		        ts_container_of(at, struct ts_page, list);
 		bool copy = page->live_bytes && page->written;
-		struct ts_move *move;
 
-		if (!may_take(pager, page, capturing) || (copy && !saves))
+		if (!may_take(pager, page, capturing) || (copy && !*saves))
 			continue;
-		saves -= copy;
-		move = ts_moves_add(&pager->victims);
-		if (!move)
-			return -ENOMEM;
-		*move = (struct ts_move){
-		        .page = page,
-		        .address = page->address,
-		        .handle = page->handle,
-		        .life = page->life,
-		        .copy = copy,
-		};
+		if (order->period && (rank_of(order, page) < least ||
+		                             rank_of(order, page) > most))
+			continue;
+		*saves -= copy;
+		rc = add_victim(pager, page, copy);
 	}
-	return 0;
+	return rc;
 }
 
 /* Free pages first: they owe nobody anything. */
@@ -124,13 +178,23 @@ static int choose(
         struct ts_pager *pager, size_t count, size_t saves, unsigned int flags)
 {
 	bool capturing = flags & TS_BEGIN_ANY_CAPTURE;
+	struct order order = {0};
 	int rc;
 
 	pager->victims.count = 0;
-	rc = choose_from(pager, &pager->spare, count, 0, capturing);
-	if (rc || flags & TS_BEGIN_CAPTURING)
+	rc = choose_from(
+	        pager, &pager->spare, count, &saves, capturing, &order, 0, 0);
+	if (rc || flags & TS_BEGIN_CAPTURING || pager->victims.count == count)
 		return rc;
-	return choose_from(pager, &pager->used, count, saves, capturing);
+	make_order(
+	        pager, &order, count - pager->victims.count, saves, capturing);
+	/* Those of the last rank only as far as they are needed. */
+	if (order.period)
+		rc = choose_from(pager, &pager->used, count, &saves, capturing,
+		        &order, order.least + 1, SIZE_MAX);
+	return rc ? rc
+	          : choose_from(pager, &pager->used, count, &saves, capturing,
+	                    &order, order.least, order.least);
 }
 
 /* Host copies of pages that stay resident: without them those are dirty. */
@@ -249,6 +313,28 @@ static CUresult move_victims_out(struct ts_pager *pager, uint64_t last_op)
 	return rc;
 }
 
+/* How many victims from @first on lie side by side in one reservation. */
+static size_t neighbours(const struct ts_moves *victims, size_t first)
+{
+	size_t end = first + 1;
+
+	while (end < victims->count &&
+	        victims->items[end].page == victims->items[end - 1].page + 1)
+		end++;
+	return end - first;
+}
+
+/* One call for all: it may stop the device, and takes its time. */
+static CUresult unmap_run(struct ts_pager *pager, size_t first, size_t count)
+{
+	CUresult rc;
+
+	ts_mutex_unlock(&pager->lock);
+	rc = ts_move_unmap(pager, pager->victims.items[first].address, count);
+	ts_mutex_lock(&pager->lock);
+	return rc;
+}
+
 int ts_pager_take_pages(struct ts_pager *pager, size_t count,
         unsigned int flags, size_t *ret_taken, struct ts_shortage *ret_shortage)
 {
@@ -272,20 +358,17 @@ int ts_pager_take_pages(struct ts_pager *pager, size_t count,
 		return rc;
 	last = detach_victims(pager);
 	result = move_victims_out(pager, last);
-	for (size_t i = 0; i < pager->victims.count; i++) {
-		const struct ts_move *move = &pager->victims.items[i];
-
-		if (result == CUDA_SUCCESS) {
-			ts_mutex_unlock(&pager->lock);
-			result = ts_move_unmap(pager, move);
-			ts_mutex_lock(&pager->lock);
+	for (size_t i = 0, run; i < pager->victims.count; i += run) {
+		run = neighbours(&pager->victims, i);
+		if (result == CUDA_SUCCESS)
+			result = unmap_run(pager, i, run);
+		for (size_t j = i; j < i + run; j++) {
+			if (result == CUDA_SUCCESS)
+				settle(pager, &pager->victims.items[j]);
+			else
+				put_back(pager, &pager->victims.items[j]);
 		}
-		if (result == CUDA_SUCCESS) {
-			settle(pager, move);
-			taken++;
-		} else {
-			put_back(pager, move);
-		}
+		taken += result == CUDA_SUCCESS ? run : 0;
 	}
 	*ret_taken = taken;
 	if (taken || result == CUDA_SUCCESS)

@@ -119,9 +119,9 @@ CUresult ts_move_out(struct ts_pager *pager, const struct ts_moves *moves)
 	return copy_all(pager, moves, true);
 }
 
-CUresult ts_move_unmap(struct ts_pager *pager, const struct ts_move *move)
+CUresult ts_move_unmap(struct ts_pager *pager, uint64_t address, size_t count)
 {
-	return pager->ops->unmap(move->address, pager->page_bytes);
+	return pager->ops->unmap(address, count * pager->page_bytes);
 }
 
 CUresult ts_move_open(struct ts_pager *pager, uint64_t address, uint64_t bytes)
@@ -182,6 +182,6 @@ CUresult ts_move_in(struct ts_pager *pager, const struct ts_moves *moves)
 	if (rc == CUDA_SUCCESS)
 		return rc;
 	while (mapped)
-		ts_move_unmap(pager, &moves->items[--mapped]);
+		ts_move_unmap(pager, moves->items[--mapped].address, 1);
 	return rc;
 }

@@ -198,6 +198,7 @@ static void touch(struct ts_pager *pager, struct ts_page *page,
 	}
 	if (flags & TS_BEGIN_CAPTURING)
 		page->pins |= TS_PIN_CAPTURED;
+	ts_foresee_use(&pager->foresee, page);
 	ts_page_delist(pager, page);
 	ts_page_enlist(pager, page);
 }
@@ -430,4 +431,11 @@ void ts_pager_pin(
 		page->pins |= pin;
 	}
 	ts_mutex_unlock(&pager->lock);
+}
+
+void ts_pager_tell_time(struct ts_pager *pager, uint64_t now, uint64_t period)
+{
+	atomic_store_explicit(&pager->foresee.now, now, memory_order_relaxed);
+	atomic_store_explicit(
+	        &pager->foresee.period, period, memory_order_relaxed);
 }

@@ -129,6 +129,12 @@ int ts_pager_begin(struct ts_pager *pager, const struct ts_range *ranges,
 void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
         size_t count, ts_stream_key stream, bool issued);
 
+/*
+ * The next op is the @now-th of all (from 1 on), and the step repeats itself
+ * every @period ops; 0 where it does not. Takes no lock.
+ */
+void ts_pager_tell_time(struct ts_pager *pager, uint64_t now, uint64_t period);
+
 /* Keeps the pages of a range, which must be busy, resident from now on. */
 void ts_pager_pin(
         struct ts_pager *pager, const struct ts_range *range, enum ts_pin pin);

@@ -11,6 +11,7 @@
 #include "agent/base/lock.h"
 #include "runtime/account.h"
 #include "runtime/chunks.h"
+#include "runtime/foresee.h"
 #include "runtime/hostpool.h"
 #include "runtime/pager.h"
 
@@ -42,6 +43,7 @@ struct ts_pager {
 	struct ts_chunks chunks;
 	struct ts_hostpool host;
 	struct ts_streams streams;
+	struct ts_foresee foresee;
 
 	struct ts_map segments;     /* by base */
 	struct ts_list slabs;       /* segments that small allocations share */
@@ -115,8 +117,8 @@ CUresult ts_move_in(struct ts_pager *pager, const struct ts_moves *moves);
 /* Opens mapped pages, @bytes from @address on, to those that may use them. */
 CUresult ts_move_open(struct ts_pager *pager, uint64_t address, uint64_t bytes);
 
-/* Takes the chunk from under one page. */
-CUresult ts_move_unmap(struct ts_pager *pager, const struct ts_move *move);
+/* Takes the chunks from under @count pages, from @address on. */
+CUresult ts_move_unmap(struct ts_pager *pager, uint64_t address, size_t count);
 
 /* What @need_bytes at once take, for a line about it. Lock held. */
 void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,

@@ -21,7 +21,7 @@ CUresult ts_pager_strip(struct ts_pager *pager, struct ts_segment *segment)
 		ts_mutex_unlock(&pager->lock);
 		if (!move.handle)
 			continue;
-		rc = ts_move_unmap(pager, &move);
+		rc = ts_move_unmap(pager, move.address, 1);
 		ts_mutex_lock(&pager->lock);
 		if (rc == CUDA_SUCCESS) {
 			ts_chunks_put(&pager->chunks, move.handle);

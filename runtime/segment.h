@@ -25,22 +25,26 @@ enum ts_pin {
 	TS_PIN_CAPTURED = 2, /* a graph may use it as long as it exists */
 };
 
+#define TS_SLAB_UNIT_BYTES 512
+#define TS_PAGE_USES       14
+
 struct ts_page {
 	struct ts_list list; /* in one of the pager's lists while resident */
 	uint64_t address;
 	CUmemGenericAllocationHandle handle; /* 0: not resident */
-	void *host;          /* slot with its content, or NULL */
-	uint64_t last_op;    /* number of the last op that used it */
-	uint64_t mark;       /* last slow path that counted it */
-	uint32_t live_bytes; /* of live blocks in it */
-	uint32_t life;       /* counts the times it became free */
-	uint16_t busy;       /* ops between begin and end */
-	uint8_t pins;        /* enum ts_pin, as bits */
-	bool written;        /* has content that @host does not hold */
-	bool spare;          /* its list is that of free pages */
+	void *host;                  /* slot with its content, or NULL */
+	uint64_t last_op;            /* number of the last op that used it */
+	uint64_t mark;               /* last slow path that counted it */
+	uint64_t next_use;           /* when it is expected; see foresee.h */
+	uint32_t uses[TS_PAGE_USES]; /* ring of when it was used */
+	uint8_t use_at;              /* where the last one stands */
+	uint32_t live_bytes;         /* of live blocks in it */
+	uint32_t life;               /* counts the times it became free */
+	uint16_t busy;               /* ops between begin and end */
+	uint8_t pins;                /* enum ts_pin, as bits */
+	bool written;                /* has content that @host does not hold */
+	bool spare;                  /* its list is that of free pages */
 };
-
-#define TS_SLAB_UNIT_BYTES 512
 
 struct ts_segment {
 	struct ts_map_node node; /* by base */

@@ -180,6 +180,7 @@ static CUresult unmap(CUdeviceptr address, size_t bytes)
 	if (fails())
 		return fake_gpu.fail_with;
 	check_landed(address, bytes);
+	fake_gpu.unmaps++;
 	if (mmap((void *)(uintptr_t)address, bytes, PROT_NONE,
 	            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 	            0) == MAP_FAILED)

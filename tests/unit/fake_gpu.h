@@ -26,7 +26,7 @@ struct fake_gpu {
 	unsigned int fail_at; /* 0: none; n: the n-th call fails */
 	CUresult fail_with;
 	unsigned int violations; /* things the driver would not forgive */
-	unsigned int copies, maps, waits;
+	unsigned int copies, maps, unmaps, waits;
 	unsigned int handles, reservations; /* that exist */
 	CUcontext context;                  /* current in every thread */
 	unsigned int opened; /* devices named in the last set_access */
