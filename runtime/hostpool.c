@@ -104,6 +104,20 @@ void *ts_hostpool_take(struct ts_hostpool *pool)
 	return NULL;
 }
 
+bool ts_hostpool_runs_on(const struct ts_hostpool *pool, const void *slot)
+{
+	for (const struct ts_hostslab *slab = pool->slabs; slab;
+	        slab = slab->next) {
+		size_t offset = (size_t)((const char *)slot - slab->memory);
+
+		if ((const char *)slot >= slab->memory &&
+		        offset < slab->slots * pool->slot_bytes)
+			return offset + pool->slot_bytes <
+			       slab->slots * pool->slot_bytes;
+	}
+	return false;
+}
+
 void ts_hostpool_put(struct ts_hostpool *pool, void *slot)
 {
 	for (struct ts_hostslab *slab = pool->slabs; slab; slab = slab->next) {

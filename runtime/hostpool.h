@@ -58,6 +58,12 @@ void ts_hostpool_drop_former(struct ts_hostpool *pool);
  * free: neighbours in device memory then often share one copy.
  */
 void *ts_hostpool_take(struct ts_hostpool *pool);
+/*
+ * True where @slot and the one after it are of one slab: a copy must not run
+ * on into another, though its memory may follow. For the gate's holder.
+ */
+bool ts_hostpool_runs_on(const struct ts_hostpool *pool, const void *slot);
+
 void ts_hostpool_put(struct ts_hostpool *pool, void *slot);
 
 #endif

@@ -59,7 +59,8 @@ static size_t copy_run(const struct ts_pager *pager,
 	while (i < moves->count && items[i].copy &&
 	        items[i].address == items[i - 1].address + pager->page_bytes &&
 	        (char *)items[i].host ==
-	                (char *)items[i - 1].host + pager->page_bytes)
+	                (char *)items[i - 1].host + pager->page_bytes &&
+	        ts_hostpool_runs_on(&pager->host, items[i - 1].host))
 		i++;
 	return i - first;
 }

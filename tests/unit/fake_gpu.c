@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/unit/fake_gpu.h"
 
-#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +25,16 @@ static bool handle_used[HANDLES_MAX];
 static struct flight flights[FLIGHTS_MAX];
 static size_t flight_count;
 
+#define HOSTS_MAX  64
+#define HOST_BYTES (1ull << 30)
+
+static struct host {
+	char *memory;
+	size_t bytes;
+} hosts[HOSTS_MAX];
+static size_t host_count, host_used;
+static char *host_arena;
+
 void fake_gpu_reset(uint64_t total_bytes, uint64_t context_bytes)
 {
 	if (memory >= 0)
@@ -35,6 +44,11 @@ void fake_gpu_reset(uint64_t total_bytes, uint64_t context_bytes)
 		abort();
 	memset(handle_used, 0, sizeof(handle_used));
 	flight_count = 0;
+	if (host_arena)
+		munmap(host_arena, HOST_BYTES);
+	host_arena = NULL;
+	host_count = 0;
+	host_used = 0;
 	fake_gpu = (struct fake_gpu){.total_bytes = total_bytes,
 	        .context_bytes = context_bytes,
 	        .used_bytes = context_bytes,
@@ -199,24 +213,50 @@ static CUresult set_access(CUdeviceptr address, size_t bytes,
 	return CUDA_SUCCESS;
 }
 
+/* Allocations lie side by side, as those of the driver may. */
 static CUresult host_alloc(void **memory_out, size_t bytes, unsigned int flags)
 {
 	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
-	*memory_out = malloc(bytes);
-	if (!*memory_out)
+	if (host_count == HOSTS_MAX || host_used + bytes > HOST_BYTES)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!host_arena)
+		host_arena = mmap(NULL, HOST_BYTES, PROT_READ | PROT_WRITE,
+		        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (host_arena == MAP_FAILED)
+		abort();
+	hosts[host_count++] = (struct host){host_arena + host_used, bytes};
+	*memory_out = host_arena + host_used;
+	host_used += bytes;
 	fake_gpu.pinned_host_bytes += bytes;
 	return CUDA_SUCCESS;
 }
 
 static CUresult host_free(void *at)
 {
-	/* Whoever reads it later shall see that it is gone. */
-	memset(at, 0xee, malloc_usable_size(at));
-	free(at);
-	return CUDA_SUCCESS;
+	GUARD;
+	for (size_t i = 0; i < host_count; i++)
+		if (hosts[i].memory == at) {
+			/* Whoever reads it later shall see that it is gone. */
+			madvise(at, hosts[i].bytes, MADV_DONTNEED);
+			hosts[i].bytes = 0;
+			return CUDA_SUCCESS;
+		}
+	fake_gpu.violations++;
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+/* A copy stays within one allocation. */
+static void check_host(const void *host, size_t bytes)
+{
+	const char *at = host;
+
+	for (size_t i = 0; i < host_count; i++)
+		if (at >= hosts[i].memory &&
+		        at + bytes <= hosts[i].memory + hosts[i].bytes)
+			return;
+	fake_gpu.violations++;
 }
 
 static CUresult copy_out(
@@ -226,6 +266,7 @@ static CUresult copy_out(
 	if (fails())
 		return fake_gpu.fail_with;
 	check_landed(address, bytes);
+	check_host(host, bytes);
 	fake_gpu.copies++;
 	memcpy(host, (void *)(uintptr_t)address, bytes);
 	return CUDA_SUCCESS;
@@ -237,6 +278,7 @@ static CUresult copy_in(
 	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
+	check_host(host, bytes);
 	fake_gpu.copies++;
 	memcpy((void *)(uintptr_t)address, host, bytes);
 	return CUDA_SUCCESS;

@@ -189,6 +189,40 @@ START_TEST(what_is_used_last_goes_where_the_step_is_known)
 }
 END_TEST
 
+#define SLAB_PAGES ((64ull << 20) / PAGE) /* of the host pool */
+
+START_TEST(copies_stay_within_one_pinned_allocation)
+{
+	uint64_t a, b;
+
+	setup_with(SLAB_PAGES / 4 * 3, 4 * SLAB_PAGES);
+	fake_gpu.total_bytes = 4096 * PAGE;
+	ts_pager_destroy(pager, true);
+	ck_assert_int_eq(
+	        ts_pager_create(&fake_gpu_ops,
+	                &(struct ts_pager_options){
+	                        .limit_bytes =
+	                                CONTEXT + SLAB_PAGES / 4 * 3 * PAGE,
+	                        .host_limit_bytes = 4 * SLAB_PAGES * PAGE,
+	                        .page_bytes = PAGE},
+	                &pager),
+	        0);
+	a = alloc(SLAB_PAGES / 4 * 3 * PAGE);
+	b = alloc(SLAB_PAGES / 4 * 3 * PAGE);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(
+		        write_op(a, SLAB_PAGES / 4 * 3 * PAGE, 1 + i, STREAM_A),
+		        0);
+		ck_assert_int_eq(
+		        write_op(b, SLAB_PAGES / 4 * 3 * PAGE, 9 + i, STREAM_A),
+		        0);
+	}
+	ck_assert_uint_gt(stats().host_pinned_bytes, SLAB_PAGES * PAGE);
+	ck_assert_uint_eq(fake_gpu.violations, 0);
+	teardown();
+}
+END_TEST
+
 START_TEST(free_pages_are_taken_first_and_without_a_copy)
 {
 	uint64_t a, b, c;
@@ -942,6 +976,7 @@ static void add_tests(TCase *tests)
 	        tests, least_recently_used_block_goes_and_comes_back_whole);
 	tcase_add_test(tests, neighbouring_pages_share_a_copy_and_a_call);
 	tcase_add_test(tests, what_is_used_last_goes_where_the_step_is_known);
+	tcase_add_test(tests, copies_stay_within_one_pinned_allocation);
 	tcase_add_test(tests, free_pages_are_taken_first_and_without_a_copy);
 	tcase_add_test(tests, page_never_written_is_dropped_without_a_copy);
 	tcase_add_test(
