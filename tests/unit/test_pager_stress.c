@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The pager under random ops, failing calls and threads: no byte is lost. */
+#include <pthread.h>
+
+#include "tests/unit/pager_fixture.h"
+
+#define BLOCKS 24
+
+struct model {
+	uint64_t segment[4];
+	struct {
+		uint64_t address, bytes;
+		int value; /* 0: not alive */
+		bool written;
+	} blocks[BLOCKS];
+};
+
+static uint64_t random_state;
+
+static uint32_t random_below(uint32_t bound)
+{
+	random_state =
+	        random_state * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(random_state >> 33) % bound;
+}
+
+static void check_chunks(void)
+{
+	size_t resident = 0;
+	struct ts_list *lists[] = {&pager->used, &pager->spare};
+
+	for (int i = 0; i < 2; i++)
+		for (struct ts_list *at = lists[i]->next; at != lists[i];
+		        at = at->next)
+			resident++;
+	ck_assert_uint_eq(
+	        pager->chunks.created, resident + pager->chunks.idle_count);
+	ck_assert_uint_eq(fake_gpu.handles, pager->chunks.created);
+	ck_assert_uint_eq(pager->busy_count, 0);
+}
+
+/* Four segments of 8 pages, each cut into six blocks of uneven sizes. */
+static void start_model(struct model *model)
+{
+	static const uint64_t cuts[] = {0, 1, 2, 4, 5, 7, 8};
+
+	memset(model, 0, sizeof(*model));
+	for (int i = 0; i < 4; i++) {
+		model->segment[i] = alloc(8 * PAGE);
+		for (int j = 0; j < 6; j++) {
+			uint64_t from = cuts[j] * PAGE, to = cuts[j + 1] * PAGE;
+
+			/* Blocks meet inside pages. */
+			from += from ? 512 : 0;
+			to += to < 8 * PAGE ? 512 : 0;
+			model->blocks[i * 6 + j].address =
+			        model->segment[i] + from;
+			model->blocks[i * 6 + j].bytes = to - from;
+		}
+		ts_pager_dead(pager, model->segment[i], 8 * PAGE);
+	}
+}
+
+static void random_step(struct model *model)
+{
+	int first = (int)random_below(BLOCKS), other;
+
+	if (!model->blocks[first].value) {
+		model->blocks[first].value = 1;
+		model->blocks[first].written = false;
+		ts_pager_live(pager, model->blocks[first].address,
+		        model->blocks[first].bytes);
+	} else if (!random_below(4)) {
+		model->blocks[first].value = 0;
+		ts_pager_dead(pager, model->blocks[first].address,
+		        model->blocks[first].bytes);
+		return;
+	}
+	other = (int)random_below(BLOCKS);
+	if (model->blocks[other].value && model->blocks[other].written)
+		expect_bytes(model->blocks[other].address,
+		        model->blocks[other].bytes, model->blocks[other].value);
+	model->blocks[first].value = 1 + (int)random_below(250);
+	model->blocks[first].written = true;
+	ck_assert_int_eq(
+	        write_op(model->blocks[first].address,
+	                model->blocks[first].bytes, model->blocks[first].value,
+	                random_below(2) ? STREAM_A : STREAM_B),
+	        0);
+}
+
+START_TEST(random_ops_lose_no_byte_within_the_limit)
+{
+	struct model model;
+
+	random_state = (uint64_t)_i;
+	setup_with(9, 256);
+	start_model(&model);
+	for (int i = 0; i < 1500; i++) {
+		random_step(&model);
+		ck_assert_uint_eq(fake_gpu.violations, 0);
+	}
+	check_chunks();
+	ck_assert_uint_gt(stats().out_bytes, 0);
+	ck_assert_uint_gt(stats().reclaimed_pages, 0);
+	ck_assert_uint_le(fake_gpu.peak_bytes, CONTEXT + 9 * PAGE);
+	teardown();
+}
+END_TEST
+
+/*
+ * With the n-th driver call failing an op either runs or is refused; then
+ * nothing is lost, and the next try works.
+ */
+static unsigned int try_failure(unsigned int fail_at, CUresult with)
+{
+	uint64_t a, b;
+	unsigned int calls;
+	int rc;
+
+	setup_with(6, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_B), 0);
+	fake_gpu.calls = 0;
+	fake_gpu.fail_at = fail_at;
+	fake_gpu.fail_with = with;
+	rc = write_op(a, 4 * PAGE, 3, STREAM_A);
+	calls = fake_gpu.calls;
+	fake_gpu.fail_at = 0;
+	check_chunks();
+	expect_bytes(b, 4 * PAGE, 2);
+	/* What was refused has not been done. */
+	expect_bytes(a, 4 * PAGE, rc ? 1 : 3);
+	check_chunks();
+	ck_assert_uint_le(fake_gpu.peak_bytes, CONTEXT + 6 * PAGE);
+	teardown();
+	return calls;
+}
+
+START_TEST(every_failing_call_loses_nothing)
+{
+	static const CUresult results[] = {
+	        CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN};
+	unsigned int at;
+
+	for (int i = 0; i < 2; i++) {
+		for (at = 1; try_failure(at, results[i]) >= at; at++)
+			;
+		/* The calls were really reached, all of them. */
+		ck_assert_uint_gt(at, 8);
+	}
+}
+END_TEST
+
+#define THREADS      4
+#define OWN_BLOCKS   3
+#define THREAD_STEPS 300
+
+/* One of the threads: ops on blocks of its own, of two pages each. */
+static void *work(void *argument)
+{
+	uint64_t base = *(uint64_t *)argument, state = base;
+	int values[OWN_BLOCKS] = {0};
+
+	for (int i = 0; i < THREAD_STEPS; i++) {
+		int which = (int)(state >> 33) % OWN_BLOCKS;
+		uint64_t address = base + (uint64_t)which * 2 * PAGE;
+		struct ts_range one = range(address, 2 * PAGE);
+		const unsigned char *at =
+		        (const unsigned char *)(uintptr_t)address;
+
+		state = state * 6364136223846793005ull + 1442695040888963407ull;
+		if (begin(&one, 1))
+			return (void *)"refused";
+		if (values[which] && (at[0] != values[which] ||
+		                             at[2 * PAGE - 1] != values[which]))
+			return (void *)"lost";
+		values[which] = 1 + i % 250;
+		memset((void *)(uintptr_t)address, values[which], 2 * PAGE);
+		ts_pager_end(pager, &one, 1, STREAM_A, true);
+	}
+	return NULL;
+}
+
+/* Another one: allocations that come and go, and blocks within one. */
+static void *churn(void *argument)
+{
+	for (int i = 0; i < THREAD_STEPS / 4; i++) {
+		struct ts_shortage shortage;
+		struct ts_pager_stats now;
+		uint64_t address;
+
+		if (ts_pager_alloc(pager, 3 * PAGE, 0, &address, &shortage))
+			return (void *)"refused";
+		ts_pager_dead(pager, address, 3 * PAGE);
+		ts_pager_live(pager, address + 512, PAGE);
+		ts_pager_stats(pager, &now);
+		ts_pager_dead(pager, address + 512, PAGE);
+		if (ts_pager_free(pager, address, 3 * PAGE, 0))
+			return (void *)"not freed";
+	}
+	return NULL;
+}
+
+START_TEST(threads_lose_no_byte)
+{
+	pthread_t threads[THREADS + 1];
+	uint64_t bases[THREADS];
+	void *complaint;
+
+	setup_with(11, 256);
+	for (int i = 0; i < THREADS; i++)
+		bases[i] = alloc(2 * OWN_BLOCKS * PAGE);
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, work, &bases[i]);
+	pthread_create(&threads[THREADS], NULL, churn, NULL);
+	for (int i = 0; i <= THREADS; i++) {
+		pthread_join(threads[i], &complaint);
+		ck_assert_msg(!complaint, "%s", (char *)complaint);
+	}
+	check_chunks();
+	ck_assert_uint_gt(stats().out_bytes, 0);
+	ck_assert_uint_le(fake_gpu.peak_bytes, CONTEXT + 11 * PAGE);
+	teardown();
+}
+END_TEST
+
+static void add_tests(TCase *tests)
+{
+	tcase_add_loop_test(
+	        tests, random_ops_lose_no_byte_within_the_limit, 1, 9);
+	tcase_add_test(tests, every_failing_call_loses_nothing);
+	tcase_add_test(tests, threads_lose_no_byte);
+}
+
+int main(void)
+{
+	return run_suite("pager_stress", add_tests);
+}
