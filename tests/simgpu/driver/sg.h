@@ -48,7 +48,7 @@ struct sg_settings {
 	const char *fail;         /* SIMGPU_FAIL: symbol:N[:error], list */
 	const char *unmap_sync;   /* SIMGPU_UNMAP_SYNC: model, none, device */
 	const char *content;      /* SIMGPU_CONTENT: none, tags, exact */
-	bool check_ranges;      /* SIMGPU_CHECK_RANGES: of exact kernels */
+	bool check_ranges;        /* SIMGPU_CHECK_RANGES: of exact kernels */
 	const char *trace;        /* SIMGPU_TRACE: file of launches */
 	bool verbose;             /* SIMGPU_VERBOSE: name unknown kernels */
 	bool launch_blocking;     /* CUDA_LAUNCH_BLOCKING */
