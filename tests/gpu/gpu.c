@@ -152,18 +152,18 @@ static bool device_exists(void)
 int gpu_run(TCase *tests, const char *name)
 {
 	Suite *suite = suite_create(name);
-	SRunner *runner;
-	int failed;
+	SRunner *runner = srunner_create(suite);
+	int status = NO_DEVICE;
 
-	if (!device_exists()) {
-		printf("%s: no device\n", name);
-		return NO_DEVICE;
-	}
 	tcase_set_timeout(tests, 120);
-	suite_add_tcase(suite, tests);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
+	suite_add_tcase(suite, tests); /* frees the tests with the runner */
+	if (device_exists()) {
+		srunner_run_all(runner, CK_NORMAL);
+		status = srunner_ntests_failed(runner) ? EXIT_FAILURE
+		                                       : EXIT_SUCCESS;
+	} else {
+		printf("%s: no device\n", name);
+	}
 	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return status;
 }
