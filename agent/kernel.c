@@ -14,39 +14,39 @@ struct pattern {
 
 /* The first part that occurs in the name decides. */
 static const struct pattern classes[] = {
-        {"multi_tensor_apply", TS_OP_OPTIMIZER},
-        {"nccl", TS_OP_COLLECTIVE},
-        {"flash_", TS_OP_ATTENTION},
-        {"fmha_", TS_OP_ATTENTION},
-        {"dropout", TS_OP_DROPOUT},
-        {"masked_scale", TS_OP_DROPOUT},
-        {"layer_norm", TS_OP_NORM},
-        {"GammaBeta", TS_OP_NORM},
-        {"batch_norm", TS_OP_NORM},
-        {"RowwiseMoments", TS_OP_NORM},
-        {"rms_norm", TS_OP_NORM},
-        {"GroupNorm", TS_OP_NORM},
-        {"nll_loss", TS_OP_LOSS},
-        {"LogSoftMax", TS_OP_LOSS},
-        {"mse_", TS_OP_LOSS},
-        {"pool", TS_OP_POOL},
-        {"gemm", TS_OP_GEMM},
-        {"cutlass", TS_OP_GEMM},
-        {"gemv", TS_OP_GEMM},
-        {"splitk", TS_OP_GEMM},
-        {"conv_", TS_OP_CONVOLUTION},
-        {"convolve", TS_OP_CONVOLUTION},
-        {"im2col", TS_OP_CONVOLUTION},
-        {"col2im", TS_OP_CONVOLUTION},
-        {"conv_depthwise", TS_OP_CONVOLUTION},
-        {"CatArray", TS_OP_COPY},
-        {"copy_kernel", TS_OP_COPY},
-        {"Memcpy", TS_OP_COPY},
-        {"elementwise", TS_OP_ELEMENTWISE},
-        {"SoftMax", TS_OP_ELEMENTWISE},
-        {"softmax", TS_OP_ELEMENTWISE},
-        {"Memset", TS_OP_ELEMENTWISE},
-        {"reduce_kernel", TS_OP_ELEMENTWISE},
+        {"multi_tensor_apply", TS_CLASS_OPTIMIZER},
+        {"nccl", TS_CLASS_COLLECTIVE},
+        {"flash_", TS_CLASS_ATTENTION},
+        {"fmha_", TS_CLASS_ATTENTION},
+        {"dropout", TS_CLASS_DROPOUT},
+        {"masked_scale", TS_CLASS_DROPOUT},
+        {"layer_norm", TS_CLASS_NORM},
+        {"GammaBeta", TS_CLASS_NORM},
+        {"batch_norm", TS_CLASS_NORM},
+        {"RowwiseMoments", TS_CLASS_NORM},
+        {"rms_norm", TS_CLASS_NORM},
+        {"GroupNorm", TS_CLASS_NORM},
+        {"nll_loss", TS_CLASS_LOSS},
+        {"LogSoftMax", TS_CLASS_LOSS},
+        {"mse_", TS_CLASS_LOSS},
+        {"pool", TS_CLASS_POOL},
+        {"gemm", TS_CLASS_GEMM},
+        {"cutlass", TS_CLASS_GEMM},
+        {"gemv", TS_CLASS_GEMM},
+        {"splitk", TS_CLASS_GEMM},
+        {"conv_", TS_CLASS_CONVOLUTION},
+        {"convolve", TS_CLASS_CONVOLUTION},
+        {"im2col", TS_CLASS_CONVOLUTION},
+        {"col2im", TS_CLASS_CONVOLUTION},
+        {"conv_depthwise", TS_CLASS_CONVOLUTION},
+        {"CatArray", TS_CLASS_COPY},
+        {"copy_kernel", TS_CLASS_COPY},
+        {"Memcpy", TS_CLASS_COPY},
+        {"elementwise", TS_CLASS_ELEMENTWISE},
+        {"SoftMax", TS_CLASS_ELEMENTWISE},
+        {"softmax", TS_CLASS_ELEMENTWISE},
+        {"Memset", TS_CLASS_ELEMENTWISE},
+        {"reduce_kernel", TS_CLASS_ELEMENTWISE},
 };
 
 /* Kernels that add to what their output holds. */
@@ -68,7 +68,7 @@ static enum ts_op_class class_of(const char *name)
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
 		if (strstr(name, classes[i].part))
 			return classes[i].op_class;
-	return TS_OP_OTHER;
+	return TS_CLASS_OTHER;
 }
 
 /*

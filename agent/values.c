@@ -47,8 +47,8 @@ static bool may_replay(
         const struct ts_rec_op *op, const struct ts_kernel *kernel)
 {
 	if (op->kind == TS_REC_GRAPH || op->captured || kernel->adds ||
-	        kernel->op_class == TS_OP_COLLECTIVE ||
-	        kernel->op_class == TS_OP_OPTIMIZER || op->updating)
+	        kernel->op_class == TS_CLASS_COLLECTIVE ||
+	        kernel->op_class == TS_CLASS_OPTIMIZER || op->updating)
 		return false;
 	/* What a copy from the host finds there may be gone. */
 	return op->kind != TS_REC_COPY || op->use_count > 1;
@@ -110,7 +110,7 @@ static int get_signature(
 	        found->kernel->label, op->grid[0], op->grid[1], op->grid[2],
 	        op->block[0], op->block[1], op->block[2], op->signature);
 	found->index = ts_builder_signature(work->builder, name,
-	        op->updating ? TS_OP_OPTIMIZER : found->kernel->op_class,
+	        op->updating ? TS_CLASS_OPTIMIZER : found->kernel->op_class,
 	        may_replay(op, found->kernel));
 	if (work->builder->err)
 		return work->builder->err;

@@ -131,7 +131,7 @@ uint32_t ts_builder_op(struct ts_profile_builder *builder, uint32_t signature,
 	        sizeof(*p->ops));
 	if (builder->err)
 		return 0;
-	p->ops[p->n_ops] = (struct ts_op){
+	p->ops[p->n_ops] = (struct ts_profile_op){
 	        .duration_ns = duration_ns,
 	        .signature = signature,
 	        .first_read = first_read,

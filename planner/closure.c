@@ -44,7 +44,7 @@ bool ts_graph_producer(const struct ts_graph *g, uint32_t value,
 {
 	const struct ts_profile *p = g->profile;
 	const struct ts_value *v = &p->values[value];
-	const struct ts_op *op;
+	const struct ts_profile_op *op;
 
 	if (g->writer[value] == TS_NONE || v->no_replay)
 		return false;

@@ -396,7 +396,7 @@ static bool wait_for(struct ts_model *m, const struct ts_instr *instr)
 static void forget_copies(struct ts_model *m, uint32_t op)
 {
 	const struct ts_profile *p = m->graph->profile;
-	const struct ts_op *info = &p->ops[op];
+	const struct ts_profile_op *info = &p->ops[op];
 
 	for (uint32_t k = 0; k < info->n_writes; k++) {
 		uint32_t version = p->uses[info->first_write + k];
@@ -415,7 +415,7 @@ static void forget_copies(struct ts_model *m, uint32_t op)
 static void wait_for_storage(struct ts_model *m, uint32_t op)
 {
 	const struct ts_graph *g = m->graph;
-	const struct ts_op *info = &g->profile->ops[op];
+	const struct ts_profile_op *info = &g->profile->ops[op];
 	struct ts_run_state *s = &m->state;
 	uint32_t object;
 	bool in_use;

@@ -96,7 +96,7 @@ static void find_writers(struct ts_graph *g)
 	for (uint32_t v = 0; v < p->n_values; v++)
 		g->writer[v] = g->overwriter[v] = TS_NONE;
 	for (uint32_t i = 0; i < p->n_ops; i++) {
-		const struct ts_op *op = &p->ops[i];
+		const struct ts_profile_op *op = &p->ops[i];
 
 		for (uint32_t k = 0; k < op->n_writes; k++)
 			g->writer[p->uses[op->first_write + k]] = i;
@@ -175,7 +175,7 @@ static int find_gaps(
 			touches[g->object_of[v]].version = v;
 	}
 	for (uint32_t i = 0; !err && i < p->n_ops; i++) {
-		const struct ts_op *op = &p->ops[i];
+		const struct ts_profile_op *op = &p->ops[i];
 
 		for (uint32_t k = 0; !err && k < op->n_reads + op->n_writes;
 		        k++) {

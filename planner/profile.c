@@ -70,7 +70,7 @@ static int check_ops(const struct ts_profile *profile, uint32_t *writer,
 	for (uint32_t v = 0; v < profile->n_values; v++)
 		writer[v] = last_use[v] = TS_NONE;
 	for (uint32_t i = 0; i < profile->n_ops; i++) {
-		const struct ts_op *op = &profile->ops[i];
+		const struct ts_profile_op *op = &profile->ops[i];
 
 		if (op->signature >= profile->n_signatures)
 			return bad(error, "ops", i, "no such signature");

@@ -24,19 +24,19 @@
 #define TS_MAX_NAME_SIZE 4096
 
 enum ts_op_class {
-	TS_OP_OTHER,
-	TS_OP_GEMM,
-	TS_OP_ATTENTION,
-	TS_OP_CONVOLUTION,
-	TS_OP_NORM,
-	TS_OP_ELEMENTWISE,
-	TS_OP_DROPOUT,
-	TS_OP_POOL,
-	TS_OP_LOSS,
-	TS_OP_OPTIMIZER,
-	TS_OP_COLLECTIVE,
-	TS_OP_COPY,
-	TS_OP_CLASSES,
+	TS_CLASS_OTHER,
+	TS_CLASS_GEMM,
+	TS_CLASS_ATTENTION,
+	TS_CLASS_CONVOLUTION,
+	TS_CLASS_NORM,
+	TS_CLASS_ELEMENTWISE,
+	TS_CLASS_DROPOUT,
+	TS_CLASS_POOL,
+	TS_CLASS_LOSS,
+	TS_CLASS_OPTIMIZER,
+	TS_CLASS_COLLECTIVE,
+	TS_CLASS_COPY,
+	TS_CLASS_CLASSES,
 };
 
 enum ts_value_kind {
@@ -58,7 +58,7 @@ struct ts_signature {
 	bool replayable;
 };
 
-struct ts_op {
+struct ts_profile_op {
 	uint64_t duration_ns;
 	uint32_t signature;
 	/* Slices of ts_profile.uses: value indices. */
@@ -132,7 +132,7 @@ struct ts_profile {
 
 	struct ts_signature *signatures;
 	uint32_t n_signatures;
-	struct ts_op *ops;
+	struct ts_profile_op *ops;
 	uint32_t n_ops;
 	struct ts_value *values;
 	uint32_t n_values;

@@ -236,7 +236,7 @@ static int read_ops(const struct ts_json_at *root, struct ts_profile *p,
 	p->n_ops = (uint32_t)n;
 	for (size_t i = 0; !err && i < n; i++) {
 		struct ts_json_at at = ts_json_item(&list, i);
-		struct ts_op *op = &p->ops[i];
+		struct ts_profile_op *op = &p->ops[i];
 
 		err = ts_json_want_object(&at);
 		if (!err)
@@ -462,7 +462,7 @@ static void lists_to_json(const struct ts_profile *p, json_t *root)
 	for (uint32_t i = 0; i < p->n_values; i++)
 		json_array_append_new(values, value_to_json(p, &p->values[i]));
 	for (uint32_t i = 0; i < p->n_ops; i++) {
-		const struct ts_op *op = &p->ops[i];
+		const struct ts_profile_op *op = &p->ops[i];
 
 		json_array_append_new(ops,
 		        json_pack("{s:i, s:I, s:o, s:o}", "signature",

@@ -223,7 +223,8 @@ static int emit_replay(struct ts_program *p, const struct ts_choice *choice,
 	for (uint32_t k = 0; !err && producer->op != TS_NONE &&
 	                     k < g->profile->ops[producer->op].n_writes;
 	        k++) {
-		const struct ts_op *made = &g->profile->ops[producer->op];
+		const struct ts_profile_op *made =
+		        &g->profile->ops[producer->op];
 
 		err = output(p, choice, g->profile->uses[made->first_write + k],
 		        op, &instr);

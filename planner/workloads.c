@@ -107,7 +107,7 @@ static void gemm(struct maker *m, const char *name, double flops, uint32_t in,
 {
 	if (m->forward)
 		m->forward_flops += flops;
-	op(m, name, TS_OP_GEMM, compute_ns(m, flops, m->machine->gemm_share),
+	op(m, name, TS_CLASS_GEMM, compute_ns(m, flops, m->machine->gemm_share),
 	        R(in, X, X), (const uint32_t[2]){out, X});
 }
 
@@ -117,9 +117,9 @@ static void gemm_backward(struct maker *m, const char *dgrad, const char *wgrad,
 {
 	uint64_t ns = compute_ns(m, flops, m->machine->gemm_share);
 
-	op(m, dgrad, TS_OP_GEMM, ns, R(grad_out, X, X),
+	op(m, dgrad, TS_CLASS_GEMM, ns, R(grad_out, X, X),
 	        (const uint32_t[2]){grad_in, X});
-	op(m, wgrad, TS_OP_GEMM, ns, R(grad_out, in, X),
+	op(m, wgrad, TS_CLASS_GEMM, ns, R(grad_out, in, X),
 	        (const uint32_t[2]){X, X});
 }
 
@@ -149,8 +149,9 @@ static uint32_t dropout(
 	uint32_t out = activation(m, z->hidden);
 
 	*ret_mask = activation(m, z->mask);
-	op(m, "dropout", TS_OP_DROPOUT, memory_ns(m, 2 * z->hidden + z->mask),
-	        R(in, X, X), (const uint32_t[2]){out, *ret_mask});
+	op(m, "dropout", TS_CLASS_DROPOUT,
+	        memory_ns(m, 2 * z->hidden + z->mask), R(in, X, X),
+	        (const uint32_t[2]){out, *ret_mask});
 	/* The generator's state is a launch parameter: nothing is read. */
 	ts_builder_rebuild(&m->b, *ret_mask, memory_ns(m, z->mask), NULL, 0);
 	return out;
@@ -174,7 +175,7 @@ static uint32_t mlp_forward(struct maker *m, const struct sizes *z,
 		l->gated = activation(m, z->ff);
 		gemm(m, "gate", flops, l->norm2, l->gate);
 		gemm(m, "up", flops, l->norm2, l->up);
-		pass(m, "swiglu", TS_OP_ELEMENTWISE, 3 * z->ff,
+		pass(m, "swiglu", TS_CLASS_ELEMENTWISE, 3 * z->ff,
 		        R(l->gate, l->up, X), l->gated);
 		gemm(m, "down", flops, l->gated, out);
 		return out;
@@ -182,7 +183,8 @@ static uint32_t mlp_forward(struct maker *m, const struct sizes *z,
 	l->fc1 = activation(m, z->ff);
 	l->act = activation(m, z->ff);
 	gemm(m, "fc1", flops, l->norm2, l->fc1);
-	pass(m, "gelu", TS_OP_ELEMENTWISE, 2 * z->ff, R(l->fc1, X, X), l->act);
+	pass(m, "gelu", TS_CLASS_ELEMENTWISE, 2 * z->ff, R(l->fc1, X, X),
+	        l->act);
 	gemm(m, "fc2", flops, l->act, out);
 	return dropout(m, z, out, &l->mask2);
 }
@@ -196,12 +198,12 @@ static uint32_t layer_forward(struct maker *m, const struct sizes *z,
 	l->region.first_op = m->b.profile.n_ops;
 	l->in = in;
 	l->norm1 = activation(m, z->hidden);
-	pass(m, "norm", TS_OP_NORM, 2 * z->hidden, R(in, X, X), l->norm1);
+	pass(m, "norm", TS_CLASS_NORM, 2 * z->hidden, R(in, X, X), l->norm1);
 	l->qkv = activation(m, 3 * z->hidden);
 	gemm(m, "qkv", 3 * square, l->norm1, l->qkv);
 	l->att = activation(m, z->hidden + z->lse);
 	m->forward_flops += z->attention_flops;
-	op(m, "attention", TS_OP_ATTENTION,
+	op(m, "attention", TS_CLASS_ATTENTION,
 	        compute_ns(m, z->attention_flops,
 	                m->machine->attention_forward_share),
 	        R(l->qkv, X, X), (const uint32_t[2]){l->att, X});
@@ -210,14 +212,15 @@ static uint32_t layer_forward(struct maker *m, const struct sizes *z,
 	if (style != TS_STYLE_LLAMA)
 		projected = dropout(m, z, projected, &l->mask1);
 	l->mid = activation(m, z->hidden);
-	pass(m, "add", TS_OP_ELEMENTWISE, 3 * z->hidden, R(projected, in, X),
+	pass(m, "add", TS_CLASS_ELEMENTWISE, 3 * z->hidden, R(projected, in, X),
 	        l->mid);
 	l->norm2 = activation(m, z->hidden);
-	pass(m, "norm", TS_OP_NORM, 2 * z->hidden, R(l->mid, X, X), l->norm2);
+	pass(m, "norm", TS_CLASS_NORM, 2 * z->hidden, R(l->mid, X, X),
+	        l->norm2);
 	projected = mlp_forward(m, z, style, l);
 	out = activation(m, z->hidden);
 	block_input(m, out);
-	pass(m, "add", TS_OP_ELEMENTWISE, 3 * z->hidden,
+	pass(m, "add", TS_CLASS_ELEMENTWISE, 3 * z->hidden,
 	        R(projected, l->mid, X), out);
 	l->region.end_op = m->b.profile.n_ops;
 	return out;
@@ -239,7 +242,7 @@ static uint32_t mlp_backward(struct maker *m, const struct sizes *z,
 
 		gemm_backward(m, "down_dgrad", "down_wgrad", flops, g, l->gated,
 		        g_gated);
-		op(m, "swiglu_backward", TS_OP_ELEMENTWISE,
+		op(m, "swiglu_backward", TS_CLASS_ELEMENTWISE,
 		        memory_ns(m, 5 * z->ff), R(g_gated, l->gate, l->up),
 		        (const uint32_t[2]){g_gate, g_up});
 		gemm_backward(m, "gate_dgrad", "gate_wgrad", flops, g_gate,
@@ -247,9 +250,9 @@ static uint32_t mlp_backward(struct maker *m, const struct sizes *z,
 		/* The second GEMM adds to the first one's result. */
 		if (!m->b.err)
 			m->b.profile.values[g_norm2].in_place_of = part;
-		op(m, "up_dgrad", TS_OP_GEMM, ns, R(g_up, part, X),
+		op(m, "up_dgrad", TS_CLASS_GEMM, ns, R(g_up, part, X),
 		        (const uint32_t[2]){g_norm2, X});
-		op(m, "up_wgrad", TS_OP_GEMM, ns, R(g_up, l->norm2, X),
+		op(m, "up_wgrad", TS_CLASS_GEMM, ns, R(g_up, l->norm2, X),
 		        (const uint32_t[2]){X, X});
 		return g_norm2;
 	}
@@ -257,10 +260,10 @@ static uint32_t mlp_backward(struct maker *m, const struct sizes *z,
 	uint32_t g_act = gradient(m, z->ff);
 	uint32_t g_fc1 = gradient(m, z->ff);
 
-	pass(m, "dropout_backward", TS_OP_DROPOUT, 2 * z->hidden + z->mask,
+	pass(m, "dropout_backward", TS_CLASS_DROPOUT, 2 * z->hidden + z->mask,
 	        R(g, l->mask2, X), g_fc2);
 	gemm_backward(m, "fc2_dgrad", "fc2_wgrad", flops, g_fc2, l->act, g_act);
-	pass(m, "gelu_backward", TS_OP_ELEMENTWISE, 3 * z->ff,
+	pass(m, "gelu_backward", TS_CLASS_ELEMENTWISE, 3 * z->ff,
 	        R(g_act, l->fc1, X), g_fc1);
 	gemm_backward(
 	        m, "fc1_dgrad", "fc1_wgrad", flops, g_fc1, l->norm2, g_norm2);
@@ -276,19 +279,19 @@ static uint32_t layer_backward(struct maker *m, const struct sizes *z,
 	l->region.backward_first_op = m->b.profile.n_ops;
 	g_norm2 = mlp_backward(m, z, style, g, l);
 	g_mid = gradient(m, z->hidden);
-	pass(m, "norm_backward", TS_OP_NORM, 4 * z->hidden,
+	pass(m, "norm_backward", TS_CLASS_NORM, 4 * z->hidden,
 	        R(l->mid, g_norm2, g), g_mid);
 	g_proj = g_mid;
 	if (style != TS_STYLE_LLAMA) {
 		g_proj = gradient(m, z->hidden);
-		pass(m, "dropout_backward", TS_OP_DROPOUT,
+		pass(m, "dropout_backward", TS_CLASS_DROPOUT,
 		        2 * z->hidden + z->mask, R(g_mid, l->mask1, X), g_proj);
 	}
 	g_att = gradient(m, z->hidden);
 	gemm_backward(
 	        m, "proj_dgrad", "proj_wgrad", square, g_proj, l->att, g_att);
 	g_qkv = gradient(m, 3 * z->hidden);
-	op(m, "attention_backward", TS_OP_ATTENTION,
+	op(m, "attention_backward", TS_CLASS_ATTENTION,
 	        compute_ns(m, 2.5 * z->attention_flops,
 	                m->machine->attention_backward_share),
 	        R(l->qkv, l->att, g_att), (const uint32_t[2]){g_qkv, X});
@@ -296,7 +299,7 @@ static uint32_t layer_backward(struct maker *m, const struct sizes *z,
 	gemm_backward(m, "qkv_dgrad", "qkv_wgrad", 3 * square, g_qkv, l->norm1,
 	        g_norm1);
 	g_in = gradient(m, z->hidden);
-	pass(m, "norm_backward", TS_OP_NORM, 4 * z->hidden,
+	pass(m, "norm_backward", TS_CLASS_NORM, 4 * z->hidden,
 	        R(l->in, g_norm1, g_mid), g_in);
 	l->region.backward_end_op = m->b.profile.n_ops;
 	return g_in;
@@ -316,24 +319,24 @@ static uint32_t ends(struct maker *m, const struct sizes *z,
 
 	if (!bert) {
 		head_in = activation(m, z->hidden);
-		pass(m, "norm", TS_OP_NORM, 2 * z->hidden, R(in, X, X),
+		pass(m, "norm", TS_CLASS_NORM, 2 * z->hidden, R(in, X, X),
 		        head_in);
 	}
 	logits = activation(m, logits_bytes);
 	gemm(m, "head", flops, head_in, logits);
-	pass(m, "loss", TS_OP_LOSS, 2 * logits_bytes, R(logits, X, X), X);
+	pass(m, "loss", TS_CLASS_LOSS, 2 * logits_bytes, R(logits, X, X), X);
 	m->forward = false;
 	ts_builder_turn(&m->b, m->b.profile.n_ops);
 	g_logits = gradient(m, logits_bytes);
-	pass(m, "loss_backward", TS_OP_LOSS, 4 * logits_bytes, R(logits, X, X),
-	        g_logits);
+	pass(m, "loss_backward", TS_CLASS_LOSS, 4 * logits_bytes,
+	        R(logits, X, X), g_logits);
 	g_head = gradient(m, z->hidden);
 	gemm_backward(m, "head_dgrad", "head_wgrad", flops, g_logits, head_in,
 	        g_head);
 	if (bert)
 		return g_head;
 	g_in = gradient(m, z->hidden);
-	pass(m, "norm_backward", TS_OP_NORM, 4 * z->hidden, R(in, g_head, X),
+	pass(m, "norm_backward", TS_CLASS_NORM, 4 * z->hidden, R(in, g_head, X),
 	        g_in);
 	return g_in;
 }
@@ -388,14 +391,14 @@ int ts_workload_transformer(const struct ts_transformer *shape,
 	tokens = ts_builder_value(&m.b, (uint64_t)(8 * z.n), TS_KIND_INPUT);
 	x = activation(&m, z.hidden);
 	block_input(&m, x);
-	pass(&m, "embedding", TS_OP_ELEMENTWISE, 2 * z.hidden, R(tokens, X, X),
-	        x);
+	pass(&m, "embedding", TS_CLASS_ELEMENTWISE, 2 * z.hidden,
+	        R(tokens, X, X), x);
 	for (unsigned i = 0; i < shape->layers; i++)
 		x = layer_forward(&m, &z, shape->style, x, &layers[i]);
 	g = ends(&m, &z, shape, x);
 	for (unsigned i = shape->layers; i-- > 0;)
 		g = layer_backward(&m, &z, shape->style, g, &layers[i]);
-	pass(&m, "embedding_backward", TS_OP_ELEMENTWISE, 2 * z.hidden,
+	pass(&m, "embedding_backward", TS_CLASS_ELEMENTWISE, 2 * z.hidden,
 	        R(g, tokens, X), X);
 	for (unsigned i = 0; i < shape->layers; i++)
 		ts_builder_region(&m.b, &layers[i].region);
@@ -415,20 +418,20 @@ static void vgg_stage_forward(struct maker *m, struct stage *s)
 {
 	s->out = activation(m, s->out_bytes);
 	if (s->pool) {
-		pass(m, "pool", TS_OP_POOL, 1.25 * s->in_bytes, R(s->in, X, X),
-		        s->out);
+		pass(m, "pool", TS_CLASS_POOL, 1.25 * s->in_bytes,
+		        R(s->in, X, X), s->out);
 		return;
 	}
 	s->raw = activation(m, s->out_bytes);
 	if (!m->b.err)
 		m->b.profile.values[s->out].in_place_of = s->raw;
 	m->forward_flops += s->flops;
-	op(m, "convolution", TS_OP_CONVOLUTION,
+	op(m, "convolution", TS_CLASS_CONVOLUTION,
 	        convolution_ns(m, s->flops,
 	                m->machine->convolution_forward_share,
 	                s->in_bytes + s->out_bytes),
 	        R(s->in, X, X), (const uint32_t[2]){s->raw, X});
-	pass(m, "relu", TS_OP_ELEMENTWISE, 2 * s->out_bytes, R(s->raw, X, X),
+	pass(m, "relu", TS_CLASS_ELEMENTWISE, 2 * s->out_bytes, R(s->raw, X, X),
 	        s->out);
 }
 
@@ -442,17 +445,17 @@ static uint32_t vgg_stage_backward(
 	uint32_t g_raw;
 
 	if (s->pool) {
-		pass(m, "pool_backward", TS_OP_POOL, 2.5 * s->in_bytes,
+		pass(m, "pool_backward", TS_CLASS_POOL, 2.5 * s->in_bytes,
 		        R(s->in, s->out, g), g_in);
 		return g_in;
 	}
 	g_raw = gradient(m, s->out_bytes);
-	pass(m, "relu_backward", TS_OP_ELEMENTWISE, 3 * s->out_bytes,
+	pass(m, "relu_backward", TS_CLASS_ELEMENTWISE, 3 * s->out_bytes,
 	        R(s->out, g, X), g_raw);
 	if (!first)
-		op(m, "convolution_dgrad", TS_OP_CONVOLUTION, ns,
+		op(m, "convolution_dgrad", TS_CLASS_CONVOLUTION, ns,
 		        R(g_raw, X, X), (const uint32_t[2]){g_in, X});
-	op(m, "convolution_wgrad", TS_OP_CONVOLUTION, ns, R(g_raw, s->in, X),
+	op(m, "convolution_wgrad", TS_CLASS_CONVOLUTION, ns, R(g_raw, s->in, X),
 	        (const uint32_t[2]){X, X});
 	return g_in;
 }
@@ -504,7 +507,7 @@ int ts_workload_vgg16(unsigned batch, const struct ts_machine *machine,
 	m.forward = false;
 	ts_builder_turn(&m.b, m.b.profile.n_ops);
 	g = gradient(&m, batch * fc_width[3] * machine->element_bytes);
-	pass(&m, "loss_backward", TS_OP_LOSS,
+	pass(&m, "loss_backward", TS_CLASS_LOSS,
 	        4 * batch * fc_width[3] * machine->element_bytes,
 	        R(fc[3], X, X), g);
 	for (unsigned i = 3; i-- > 0;) {

@@ -73,7 +73,7 @@ static const char *part_of(const struct ts_inspection *in, uint32_t op)
 {
 	const struct ts_profile *p = in->profile;
 
-	if (p->signatures[p->ops[op].signature].op_class == TS_OP_OPTIMIZER)
+	if (p->signatures[p->ops[op].signature].op_class == TS_CLASS_OPTIMIZER)
 		return "optimizer";
 	if (!p->n_turns)
 		return "step";

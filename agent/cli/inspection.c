@@ -98,7 +98,7 @@ static int count_ops(struct ts_inspection *in)
 	const struct ts_profile *p = in->profile;
 
 	for (uint32_t i = 0; i < p->n_ops; i++) {
-		const struct ts_op *op = &p->ops[i];
+		const struct ts_profile_op *op = &p->ops[i];
 		const struct ts_signature *sig = &p->signatures[op->signature];
 		const struct ts_region *region;
 		char name[96];

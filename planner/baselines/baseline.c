@@ -54,7 +54,7 @@ enum ts_op_class ts_baseline_class(
 	const struct ts_profile *p = graph->profile;
 
 	if (gap->born_op == TS_NONE)
-		return TS_OP_OTHER;
+		return TS_CLASS_OTHER;
 	return p->signatures[p->ops[gap->born_op].signature].op_class;
 }
 

@@ -74,7 +74,7 @@ int ts_genetic(struct ts_search *search, const struct ts_choice *const *seeds,
 uint32_t ts_baseline_pivot(const struct ts_graph *graph);
 /* Is the gap open over @pivot, within one step? */
 bool ts_baseline_bridges(const struct ts_gap *gap, uint32_t pivot);
-/* Class of the op that wrote the gap's version; TS_OP_OTHER for leaves. */
+/* Class of the op that wrote the gap's version; TS_CLASS_OTHER for leaves. */
 enum ts_op_class ts_baseline_class(
         const struct ts_graph *graph, const struct ts_gap *gap);
 /* Keeps everything. */

@@ -20,8 +20,8 @@
 
 static bool forbidden(enum ts_op_class c)
 {
-	return c != TS_OP_NORM && c != TS_OP_ELEMENTWISE &&
-	       c != TS_OP_DROPOUT && c != TS_OP_POOL;
+	return c != TS_CLASS_NORM && c != TS_CLASS_ELEMENTWISE &&
+	       c != TS_CLASS_DROPOUT && c != TS_CLASS_POOL;
 }
 
 struct budget {

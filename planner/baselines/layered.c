@@ -87,7 +87,7 @@ static void find_groups(struct layered *l)
 static double edge_ns(const struct ts_graph *g, uint64_t *ret_bytes)
 {
 	const struct ts_profile *p = g->profile;
-	const struct ts_op *first, *last;
+	const struct ts_profile_op *first, *last;
 
 	*ret_bytes = 0;
 	if (!p->n_turns || !p->turns[0])

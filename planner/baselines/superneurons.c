@@ -8,8 +8,8 @@
 
 static bool heavy(enum ts_op_class c)
 {
-	return c == TS_OP_GEMM || c == TS_OP_ATTENTION ||
-	       c == TS_OP_CONVOLUTION;
+	return c == TS_CLASS_GEMM || c == TS_CLASS_ATTENTION ||
+	       c == TS_CLASS_CONVOLUTION;
 }
 
 /* Adding is no layer of its own: its output is the stream that blocks share */
@@ -18,9 +18,9 @@ static bool cheap(const struct ts_graph *g, const struct ts_gap *gap)
 	enum ts_op_class c = ts_baseline_class(g, gap);
 	uint32_t versions = 0;
 
-	if (c == TS_OP_NORM || c == TS_OP_DROPOUT || c == TS_OP_POOL)
+	if (c == TS_CLASS_NORM || c == TS_CLASS_DROPOUT || c == TS_CLASS_POOL)
 		return true;
-	if (c != TS_OP_ELEMENTWISE)
+	if (c != TS_CLASS_ELEMENTWISE)
 		return false;
 	/* One input that is saved: an activation function. */
 	for (uint32_t k = 0; k < g->profile->ops[gap->born_op].n_reads; k++)

@@ -7,8 +7,8 @@ static bool heavy(const struct ts_graph *g, uint32_t op)
 	const struct ts_profile *p = g->profile;
 	enum ts_op_class c = p->signatures[p->ops[op].signature].op_class;
 
-	return c == TS_OP_GEMM || c == TS_OP_ATTENTION ||
-	       c == TS_OP_CONVOLUTION;
+	return c == TS_CLASS_GEMM || c == TS_CLASS_ATTENTION ||
+	       c == TS_CLASS_CONVOLUTION;
 }
 
 static int offload(

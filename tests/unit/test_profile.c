@@ -137,7 +137,7 @@ START_TEST(types_of_parameters_come_from_the_name)
 
 	ck_assert_ptr_nonnull(kernel);
 	ck_assert_str_eq(kernel->label, "layer_norm_kernel");
-	ck_assert_int_eq(kernel->op_class, TS_OP_NORM);
+	ck_assert_int_eq(kernel->op_class, TS_CLASS_NORM);
 	ck_assert_uint_eq(kernel->param_count, 3);
 	ck_assert_uint_eq(kernel->param_type[0], TS_PARAM_OTHER);
 	ck_assert_uint_eq(kernel->param_type[1], TS_PARAM_CONST);

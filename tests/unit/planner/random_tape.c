@@ -46,7 +46,7 @@ static uint32_t op(struct tape *t, const char *name, bool replayable,
         uint32_t n_writes)
 {
 	return ts_builder_op(&t->b,
-	        ts_builder_signature(&t->b, name, TS_OP_GEMM, replayable),
+	        ts_builder_signature(&t->b, name, TS_CLASS_GEMM, replayable),
 	        duration(t), reads, n_reads, writes, n_writes);
 }
 

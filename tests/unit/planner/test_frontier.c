@@ -23,7 +23,7 @@ static void make_fork(struct ts_profile *profile)
 	uint32_t f, in, pair[2], copies[2], both[2];
 
 	ts_builder_init(&b);
-	f = ts_builder_signature(&b, "f", TS_OP_GEMM, true);
+	f = ts_builder_signature(&b, "f", TS_CLASS_GEMM, true);
 	in = ts_builder_value(&b, MIB, TS_KIND_INPUT);
 	for (int i = 0; i < 2; i++) {
 		pair[i] = ts_builder_value(&b, MIB, TS_KIND_ACTIVATION);

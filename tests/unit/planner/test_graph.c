@@ -19,7 +19,7 @@ static void make_chain(struct ts_profile *profile, bool in_place)
 	uint32_t f, v[3];
 
 	ts_builder_init(&b);
-	f = ts_builder_signature(&b, "f", TS_OP_GEMM, true);
+	f = ts_builder_signature(&b, "f", TS_CLASS_GEMM, true);
 	for (int i = 0; i < 3; i++)
 		v[i] = ts_builder_value(&b, 10 * MIB, TS_KIND_ACTIVATION);
 	if (in_place)
@@ -111,7 +111,7 @@ START_TEST(parameters_have_a_gap_that_wraps)
 	uint32_t f, param, updated;
 
 	ts_builder_init(&b);
-	f = ts_builder_signature(&b, "f", TS_OP_GEMM, false);
+	f = ts_builder_signature(&b, "f", TS_CLASS_GEMM, false);
 	param = ts_builder_value(&b, 10 * MIB, TS_KIND_PARAMETER);
 	updated = ts_builder_value(&b, 10 * MIB, TS_KIND_PARAMETER);
 	b.profile.values[param].persistent = true;

@@ -30,7 +30,7 @@ static void setup(struct fixture *f, uint64_t limit)
 	uint32_t sig;
 
 	ts_builder_init(&builder);
-	sig = ts_builder_signature(&builder, "f", TS_OP_GEMM, true);
+	sig = ts_builder_signature(&builder, "f", TS_CLASS_GEMM, true);
 	for (int i = 0; i < 3; i++)
 		ts_builder_value(&builder, 5 * MB, TS_KIND_ACTIVATION);
 	ts_builder_op(&builder, sig, 10000000, NULL, 0, &a, 1);

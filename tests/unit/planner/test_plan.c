@@ -115,7 +115,7 @@ START_TEST(replays_run_in_an_order_that_works)
 	}
 	for (uint32_t i = 0; i < plan.n_replays; i++) {
 		const struct ts_replay *r = &plan.replays[i];
-		const struct ts_op *op;
+		const struct ts_profile_op *op;
 
 		made[r->value] = true;
 		if (r->op == TS_NONE)
