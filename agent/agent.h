@@ -52,8 +52,20 @@ CUresult ts_agent_pin_op(struct ts_op *op);
  */
 CUresult ts_agent_scan_host(CUdeviceptr dst, const void *source, size_t bytes);
 
+/*
+ * A library will follow the addresses in @bytes of device memory, as they are
+ * once @stream has come so far: what they point to is pinned. Waits for the
+ * stream. False where the table cannot be read, as while the stream captures,
+ * or what it names cannot stay: any block may be meant then.
+ */
+bool ts_agent_scan_device(
+        CUdeviceptr table, size_t bytes, ts_stream_key stream);
+
 /* What @address points into is known outside: stays resident till freed. */
 CUresult ts_agent_pin(CUdeviceptr address);
+
+/* The bytes are registered with a network card: they stay, used or not. */
+CUresult ts_agent_pin_registered(CUdeviceptr address, size_t bytes);
 
 /* A library works in the block at @address: its content is no value. */
 void ts_agent_scratch(CUdeviceptr address);

@@ -91,6 +91,9 @@ void ts_captures_of_context_end(CUcontext context);
  */
 bool ts_captures_wait(void);
 
+/* Pins a block that an address in memory names; @data is a CUresult. */
+void ts_agent_pin_found(const struct ts_range *block, void *data);
+
 /* The line for an op that cannot run, or an allocation (@what). */
 void ts_agent_say_shortage(
         const char *what, const struct ts_shortage *shortage);

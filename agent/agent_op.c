@@ -204,7 +204,8 @@ void ts_agent_touch(struct ts_op *op, CUdeviceptr address, size_t bytes,
 		ts_op_touch(op, &ts_agent.blocks, address, bytes, access);
 }
 
-static CUresult pin_range(const struct ts_range *range)
+static CUresult pin_range(
+        const struct ts_range *range, enum ts_pin pin, const char *what)
 {
 	struct ts_pager *pager = ts_agent_pager(range->device);
 	struct ts_shortage shortage;
@@ -214,18 +215,23 @@ static CUresult pin_range(const struct ts_range *range)
 		return CUDA_SUCCESS;
 	if (ts_pager_begin(pager, range, 1, ts_agent_begin_flags(), &in, &out,
 	            &shortage)) {
-		ts_agent_say_shortage(
-		        "a block whose address is in memory", &shortage);
+		ts_agent_say_shortage(what, &shortage);
 		return ts_agent_shortage_result(&shortage);
 	}
-	ts_pager_pin(pager, range, TS_PIN_ESCAPED);
+	ts_pager_pin(pager, range, pin);
 	ts_pager_end(pager, range, 1, 0, false);
 	return CUDA_SUCCESS;
 }
 
-static void pin_found(const struct ts_range *block, void *data)
+static CUresult pin_escaped(const struct ts_range *block)
 {
-	CUresult *result = data, rc = pin_range(block);
+	return pin_range(
+	        block, TS_PIN_ESCAPED, "a block whose address is in memory");
+}
+
+void ts_agent_pin_found(const struct ts_range *block, void *data)
+{
+	CUresult *result = data, rc = pin_escaped(block);
 
 	if (*result == CUDA_SUCCESS)
 		*result = rc;
@@ -256,13 +262,13 @@ CUresult ts_agent_scan_host(CUdeviceptr dst, const void *source, size_t bytes)
 		int rc = ts_peek(at, piece, words);
 
 		if (!rc)
-			ts_scan_words(&ts_agent.blocks, words, piece, pin_found,
-			        &result);
+			ts_scan_words(&ts_agent.blocks, words, piece,
+			        ts_agent_pin_found, &result);
 		else if (rc != -EFAULT &&
 		         !ts_blocks_find_allocation(&ts_agent.blocks,
 		                 (uint64_t)(uintptr_t)at, &ignored))
-			ts_scan_words(&ts_agent.blocks, at, piece, pin_found,
-			        &result);
+			ts_scan_words(&ts_agent.blocks, at, piece,
+			        ts_agent_pin_found, &result);
 		else
 			break;
 		at += piece;
@@ -284,7 +290,26 @@ CUresult ts_agent_pin(CUdeviceptr address)
 		range.device = block->device;
 	}
 	ts_mutex_unlock(&ts_agent.blocks.lock);
-	return pin_range(&range);
+	return pin_escaped(&range);
+}
+
+CUresult ts_agent_pin_registered(CUdeviceptr address, size_t bytes)
+{
+	struct ts_range range = {.address = address,
+	        .bytes = bytes,
+	        .access = TS_ACCESS_READWRITE};
+	struct ts_allocation allocation;
+	uint64_t end;
+
+	if (!ts_blocks_find_allocation(
+	            &ts_agent.blocks, address, &allocation) ||
+	        !allocation.whole.managed)
+		return CUDA_SUCCESS;
+	end = allocation.whole.address + allocation.whole.bytes;
+	if (range.bytes > end - address)
+		range.bytes = end - address;
+	range.device = allocation.whole.device;
+	return pin_range(&range, TS_PIN_REGISTERED, "registered memory");
 }
 
 void ts_agent_sync_begin(struct ts_sync *sync)

@@ -4,26 +4,46 @@
 #define INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 
 static __thread unsigned int depth INITIAL_EXEC;
-static __thread uint64_t output INITIAL_EXEC;
+static __thread const struct ts_declaration *outermost INITIAL_EXEC;
 
-void ts_declared_begin(const void *written)
+void ts_declared_begin(const struct ts_declaration *declaration)
 {
 	/* What the outermost call was asked for is what its caller sees. */
 	if (!depth++)
-		output = (uint64_t)(uintptr_t)written;
+		outermost = declaration;
 }
 
 void ts_declared_end(void)
 {
-	depth--;
+	if (!--depth)
+		outermost = NULL;
 }
 
-bool ts_declared_any(void)
+const struct ts_declaration *ts_declared(void)
 {
-	return depth;
+	return outermost;
 }
 
-bool ts_declared_writes(uint64_t address, uint64_t bytes)
+bool ts_declared_access(const struct ts_declaration *declaration,
+        uint64_t address, uint64_t bytes, enum ts_access *ret_access)
 {
-	return output - address < bytes;
+	enum ts_access access = TS_ACCESS_READ;
+	bool found = false;
+
+	for (size_t i = 0; i < declaration->count; i++) {
+		const struct ts_operand *operand = &declaration->operands[i];
+
+		if (operand->address - address >= bytes)
+			continue;
+		/* Of what two operands write together nothing is certain. */
+		if (found && (access != TS_ACCESS_READ ||
+		                     operand->access != TS_ACCESS_READ))
+			access = TS_ACCESS_READWRITE;
+		else
+			access = operand->access;
+		found = true;
+	}
+	if (found)
+		*ret_access = access;
+	return found;
 }

@@ -141,10 +141,19 @@ static void note_word(struct ts_op *op, struct ts_blocks *blocks, uint64_t word,
         const struct word_place *place)
 {
 	struct ts_block *block = ts_blocks_find_locked(blocks, word);
+	const struct ts_declaration *said = ts_declared();
+	struct word_place here = *place;
+	enum ts_access ignored;
 
-	if (block)
-		note(op, block, block->address, block->bytes,
-		        TS_ACCESS_READWRITE, place);
+	if (!block)
+		return;
+	/* The library's own, or what was left on its stack. */
+	if (said && said->complete &&
+	        !ts_declared_access(
+	                said, block->address, block->bytes, &ignored))
+		here.doubtful = true;
+	note(op, block, block->address, block->bytes, TS_ACCESS_READWRITE,
+	        &here);
 }
 
 void ts_op_touch(struct ts_op *op, struct ts_blocks *blocks, uint64_t address,
@@ -222,8 +231,29 @@ static void note_all(struct ts_op *op, struct ts_blocks *blocks)
 	}
 }
 
+static void apply_declaration(struct ts_op *op, struct ts_blocks *blocks,
+        const struct ts_declaration *said)
+{
+	op->declared = said->tells_roles;
+	op->collective = said->collective;
+	for (size_t i = 0; said->unseen && i < said->count; i++)
+		ts_op_touch(op, blocks, said->operands[i].address,
+		        said->operands[i].bytes, TS_ACCESS_READWRITE);
+	if (!said->tells_roles)
+		return;
+	/* For the tape only: what moves memory does not rely on it. */
+	for (size_t i = 0; i < op->count; i++) {
+		struct ts_use *use = &op->uses[i];
+
+		if (!ts_declared_access(
+		            said, use->address, use->bytes, &use->access))
+			use->access = TS_ACCESS_READ;
+	}
+}
+
 void ts_op_touch_params(struct ts_op *op, struct ts_blocks *blocks)
 {
+	const struct ts_declaration *said = ts_declared();
 	const struct ts_func *func = op->func;
 
 	if (func && !op->extra)
@@ -232,18 +262,16 @@ void ts_op_touch_params(struct ts_op *op, struct ts_blocks *blocks)
 	ts_mutex_lock(&blocks->lock);
 	if (op->extra)
 		scan_extra(op, blocks);
-	else if (!func || !func->has_layout || op->unknown_params)
+	else if (!func || !func->has_layout || op->unknown_params ||
+	         (said && said->any))
 		note_all(op, blocks);
 	else if (op->params)
 		for (size_t i = 0; i < func->param_count; i++)
 			scan_param(op, blocks, (uint16_t)i, op->params[i],
 			        func->params[i].offset, func->params[i].bytes);
 	ts_mutex_unlock(&blocks->lock);
-	op->declared = ts_declared_any();
-	/* For the tape only: what moves memory does not rely on it. */
-	for (size_t i = 0; op->declared && i < op->count; i++)
-		if (!ts_declared_writes(op->uses[i].address, op->uses[i].bytes))
-			op->uses[i].access = TS_ACCESS_READ;
+	if (said)
+		apply_declaration(op, blocks, said);
 }
 
 void ts_scan_words(struct ts_blocks *blocks, const void *words, size_t bytes,

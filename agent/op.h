@@ -61,6 +61,7 @@ struct ts_op {
 	bool capturing;  /* goes into a graph, not to the device */
 	bool incomplete; /* not all uses could be noted */
 	bool declared;   /* which operands are written (declared.h) */
+	bool collective; /* other processes take part in it */
 	bool backward;   /* issued by a backward (turn.h) */
 	int32_t timer;   /* timing.h */
 

@@ -481,6 +481,7 @@ static bool add_op(const struct ts_op *op, bool updating)
 	        .kind = kind_of(op->kind),
 	        .backward = op->backward,
 	        .declared = op->declared,
+	        .collective = op->collective,
 	        .captured = op->capturing,
 	        .updating = updating};
 	memcpy(made->grid, op->grid, sizeof(made->grid));

@@ -50,7 +50,8 @@ struct ts_rec_op {
 	int32_t timer;
 	uint8_t kind; /* enum ts_rec_kind */
 	bool backward;
-	bool declared; /* roles of its uses are what a library said */
+	bool declared;   /* roles of its uses are what a library said */
+	bool collective; /* other processes take part in it */
 	bool captured;
 	bool updating; /* part of the optimizer's phase */
 };

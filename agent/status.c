@@ -15,7 +15,7 @@
 
 struct tape_figures {
 	uint64_t totals[TS_OP_KIND_COUNT];
-	uint64_t ops, captured, steps, step_ops;
+	uint64_t ops, captured, collectives, steps, step_ops;
 };
 
 bool ts_status_device(int device, struct ts_pager_stats *ret_stats)
@@ -57,6 +57,7 @@ static void read_tape(struct tape_figures *figures)
 	ts_mutex_lock(&tape->lock);
 	memcpy(figures->totals, tape->totals, sizeof(figures->totals));
 	figures->captured = tape->captured;
+	figures->collectives = tape->collectives;
 	for (int kind = 0; kind < TS_OP_KIND_COUNT; kind++)
 		figures->ops += figures->totals[kind];
 	figures->steps = ts_step_last(&tape->step, &first, &figures->step_ops);
@@ -163,8 +164,9 @@ static json_t *status_json(const struct tape_figures *tape)
 	json_object_set_new(json, "complete", json_true());
 	json_object_set_new(
 	        json, "mode", json_string(modes[ts_agent.config.mode]));
-	json_object_set_new(
-	        json, "totals", ts_tape_totals(tape->totals, tape->captured));
+	json_object_set_new(json, "totals",
+	        ts_tape_totals(
+	                tape->totals, tape->captured, tape->collectives));
 	json_object_set_new(json, "steps",
 	        tape->steps ? json_integer((json_int_t)tape->steps)
 	                    : json_null());

@@ -101,6 +101,7 @@ static bool append(
 	        .use_count = (uint32_t)op->count,
 	        .kind = (uint8_t)op->kind,
 	        .captured = op->capturing,
+	        .collective = op->collective,
 	};
 	memcpy(record->grid, op->grid, sizeof(record->grid));
 	memcpy(record->block, op->block, sizeof(record->block));
@@ -121,6 +122,7 @@ void ts_tape_record(struct ts_tape *tape, const struct ts_op *op)
 		tape->captured++;
 	else
 		tape->totals[op->kind]++;
+	tape->collectives += op->collective && !op->capturing;
 	if (append(tape, op, signature)) {
 		ts_step_push(&tape->step, signature);
 		atomic_store_explicit(&tape->pace.count, tape->step.count,

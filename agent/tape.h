@@ -27,6 +27,7 @@ struct ts_tape_op {
 	uint32_t grid[3], block[3];
 	uint8_t kind; /* enum ts_op_kind */
 	bool captured;
+	bool collective;
 };
 
 /* How the tape goes, for readers without the lock. */
@@ -46,7 +47,8 @@ struct ts_tape {
 	uint64_t use_count, oldest_use;
 	uint64_t totals[TS_OP_KIND_COUNT]; /* issued to the device */
 	uint64_t captured;                 /* recorded into graphs instead */
-	uint64_t lost; /* not recorded for want of host memory */
+	uint64_t collectives; /* of those issued: launches of collectives */
+	uint64_t lost;        /* not recorded for want of host memory */
 	struct ts_step step;
 	struct ts_pace pace; /* written with the lock held */
 };

@@ -36,14 +36,15 @@ struct writer {
 	json_t *blocks, *functions;
 };
 
-json_t *ts_tape_totals(const uint64_t *totals, uint64_t captured)
+json_t *ts_tape_totals(
+        const uint64_t *totals, uint64_t captured, uint64_t collectives)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "launches",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "launches",
 	        (json_int_t)totals[TS_OP_LAUNCH], "copies",
 	        (json_int_t)totals[TS_OP_COPY], "sets",
 	        (json_int_t)totals[TS_OP_SET], "graph_launches",
 	        (json_int_t)totals[TS_OP_GRAPH], "captured",
-	        (json_int_t)captured);
+	        (json_int_t)captured, "collectives", (json_int_t)collectives);
 }
 
 static json_t *hex(uint64_t value)
@@ -130,6 +131,8 @@ static json_t *op_json(struct writer *writer, uint64_t number)
 	}
 	if (op->captured)
 		json_object_set_new(json, "captured", json_true());
+	if (op->collective)
+		json_object_set_new(json, "collective", json_true());
 	if (op->in_bytes)
 		json_object_set_new(json, "in_bytes",
 		        json_integer((json_int_t)op->in_bytes));
@@ -190,8 +193,9 @@ json_t *ts_tape_json(void)
 	}
 	for (uint64_t i = first; i < first + length; i++)
 		json_array_append_new(ops, op_json(&writer, i));
-	json_object_set_new(
-	        json, "totals", ts_tape_totals(tape->totals, tape->captured));
+	json_object_set_new(json, "totals",
+	        ts_tape_totals(
+	                tape->totals, tape->captured, tape->collectives));
 	json_object_set_new(
 	        json, "lost_ops", json_integer((json_int_t)tape->lost));
 	ts_mutex_unlock(&tape->lock);

@@ -14,6 +14,7 @@
 json_t *ts_tape_json(void);
 
 /* Counts of all ops by kind (enum ts_op_kind), and of those into graphs. */
-json_t *ts_tape_totals(const uint64_t *totals, uint64_t captured);
+json_t *ts_tape_totals(
+        const uint64_t *totals, uint64_t captured, uint64_t collectives);
 
 #endif

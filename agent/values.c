@@ -46,12 +46,23 @@ static const char *op_name(const struct ts_rec_op *op)
 static bool may_replay(
         const struct ts_rec_op *op, const struct ts_kernel *kernel)
 {
+	/* Ranks must agree on what is launched: nobody launches it again. */
+	if (op->collective)
+		return false;
 	if (op->kind == TS_REC_GRAPH || op->captured || kernel->adds ||
 	        kernel->op_class == TS_CLASS_COLLECTIVE ||
 	        kernel->op_class == TS_CLASS_OPTIMIZER || op->updating)
 		return false;
 	/* What a copy from the host finds there may be gone. */
 	return op->kind != TS_REC_COPY || op->use_count > 1;
+}
+
+static enum ts_op_class class_of(
+        const struct ts_rec_op *op, const struct ts_kernel *kernel)
+{
+	if (op->collective)
+		return TS_CLASS_COLLECTIVE;
+	return op->updating ? TS_CLASS_OPTIMIZER : kernel->op_class;
 }
 
 static struct signature *find_signature(struct work *work, uint64_t hash)
@@ -110,8 +121,7 @@ static int get_signature(
 	        found->kernel->label, op->grid[0], op->grid[1], op->grid[2],
 	        op->block[0], op->block[1], op->block[2], op->signature);
 	found->index = ts_builder_signature(work->builder, name,
-	        op->updating ? TS_CLASS_OPTIMIZER : found->kernel->op_class,
-	        may_replay(op, found->kernel));
+	        class_of(op, found->kernel), may_replay(op, found->kernel));
 	if (work->builder->err)
 		return work->builder->err;
 	return note_signature(work->values, found->index, found, op_index);

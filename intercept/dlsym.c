@@ -8,6 +8,7 @@
 
 #include "intercept/driver.h"
 #include "intercept/guard.h"
+#include "intercept/library.h"
 #include "intercept/lookup.h"
 #include "intercept/real_dlsym.h"
 
@@ -55,11 +56,16 @@
 FORWARD("dlsym", "ts_next_dlsym");
 FORWARD("dlvsym", "ts_next_dlvsym");
 
-/* A quick look: cu and a capital, or cublas. */
+/* A quick look: cu and a capital. */
+static bool may_be_driver(const char *name)
+{
+	return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' &&
+	       name[2] <= 'Z';
+}
+
 static bool may_be_exported(const char *name)
 {
-	return name && name[0] == 'c' && name[1] == 'u' &&
-	       ((name[2] >= 'A' && name[2] <= 'Z') || name[2] == 'b');
+	return name && (may_be_driver(name) || ts_library_may_have(name));
 }
 
 /* A driver that looks up its own functions must find its own. */
@@ -74,8 +80,8 @@ static bool called_by_driver(const void *caller, const void *function)
 /* What this library exports beside the driver's names. */
 static bool is_exported(const char *name)
 {
-	return ts_hook_by_symbol(name) ||
-	       !strcmp(name, "cublasSetWorkspace_v2");
+	return may_be_driver(name) ? ts_hook_by_symbol(name) != NULL
+	                           : ts_library_find(name) != TS_LIBRARY_COUNT;
 }
 
 /*
@@ -91,6 +97,18 @@ static void hide_own(const char *name, void **ret_handle)
 	library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
 	if (library)
 		*ret_handle = library;
+}
+
+/* The wrapper of a function of @handle's above the driver, or NULL. */
+static void *library_wrapper(void *handle, const char *name)
+{
+	enum ts_library_id id = ts_library_find(name);
+	void *function;
+
+	if (id == TS_LIBRARY_COUNT)
+		return NULL;
+	function = ts_real_dlsym(handle, name);
+	return function ? ts_library_wrapper(id, function) : NULL;
 }
 
 void *ts_dlsym_filter(
@@ -113,6 +131,8 @@ void *ts_dlsym_filter(
 	/* This library's own look-ups, and the driver's while it loads. */
 	if (ts_inside)
 		return NULL;
+	if (!may_be_driver(name))
+		return library_wrapper(handle, name);
 	hook = ts_hook_by_symbol(name);
 	if (!hook || ts_driver_resolve(false, &missing) == -ENOENT)
 		return NULL;

@@ -3,6 +3,7 @@
 #include "agent/agent.h"
 #include "intercept/driver.h"
 #include "intercept/guard.h"
+#include "intercept/hook_nccl.h"
 #include "intercept/hooks.h"
 
 /* What cuMemAllocPitch rounds a row to; every device takes it. */
@@ -22,7 +23,9 @@ CUresult ts_hook_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 
 	if (!ts_enter())
 		return ts_driver.fn_cuMemAlloc_v2(address, bytes);
-	if (!ts_agent_alloc(bytes, address, &rc)) {
+	/* NCCL's peers get at its buffers whenever they like. */
+	if (ts_nccl_allocates(__builtin_return_address(0)) ||
+	        !ts_agent_alloc(bytes, address, &rc)) {
 		rc = ts_agent_before_unmanaged(bytes, "cuMemAlloc");
 		if (rc == CUDA_SUCCESS)
 			rc = ts_driver.fn_cuMemAlloc_v2(address, bytes);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * As much of the ABI of NCCL and cuDNN as the tests call: declared here, since
+ * a machine that builds tapeswap need not have the headers of either.
+ */
+#ifndef FAKE_API_H
+#define FAKE_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ncclComm *ncclComm_t;
+
+typedef struct {
+	char internal[128];
+} ncclUniqueId;
+
+/* How ncclConfig_t begins. */
+typedef struct {
+	size_t size;
+	unsigned int magic, version;
+	int blocking;
+} ncclConfig_t;
+
+enum {
+	ncclSuccess = 0,
+	ncclUnhandledCudaError = 1,
+	ncclSystemError = 2,
+	ncclInvalidArgument = 4,
+};
+enum { ncclFloat = 7 };
+enum { ncclSum = 0 };
+
+int ncclGroupStart(void);
+int ncclGroupEnd(void);
+int ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank);
+int ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id,
+        int rank, ncclConfig_t *config);
+int ncclCommCount(ncclComm_t comm, int *count);
+int ncclCommRegister(
+        ncclComm_t comm, void *buffer, size_t bytes, void **handle);
+int ncclAllReduce(const void *sent, void *received, size_t count, int type,
+        int operation, ncclComm_t comm, void *stream);
+int ncclAllGather(const void *sent, void *received, size_t count, int type,
+        ncclComm_t comm, void *stream);
+int ncclSend(const void *sent, size_t count, int type, int peer,
+        ncclComm_t comm, void *stream);
+int ncclRecv(void *received, size_t count, int type, int peer, ncclComm_t comm,
+        void *stream);
+
+enum {
+	CUDNN_STATUS_SUCCESS = 0,
+	CUDNN_STATUS_BAD_PARAM = 2000,
+	CUDNN_STATUS_NOT_SUPPORTED = 3000,
+	CUDNN_STATUS_INTERNAL_ERROR = 4000,
+	CUDNN_STATUS_EXECUTION_FAILED = 5000,
+};
+enum { CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR = 16 };
+enum {
+	CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS = 1001,
+	CUDNN_ATTR_VARIANT_PACK_WORKSPACE = 1003,
+};
+enum { CUDNN_TYPE_VOID_PTR = 6 };
+
+int cudnnBackendCreateDescriptor(int type, void **ret_descriptor);
+int cudnnBackendSetAttribute(
+        void *descriptor, int name, int type, int64_t count, const void *items);
+int cudnnBackendGetAttribute(const void *descriptor, int name, int type,
+        int64_t wanted, int64_t *ret_count, void *items);
+int cudnnBackendExecute(void *handle, void *plan, void *pack);
+
+#endif

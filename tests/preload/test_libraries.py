@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Libraries above the driver: what their calls say reaches the ops.
+
+Usage: test_libraries.py LIBRARY PROGRAM SIMGPU [TEST...]
+
+PROGRAM's folder has the libraries that stand in for NCCL and cuDNN; they fail
+where an operand is not on the device as their kernel starts.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY, PROGRAM, SIMGPU = (
+    str(pathlib.Path(a).resolve()) for a in sys.argv[1:4]
+)
+MIB = 1 << 20
+BUFFER = 4 * MIB
+# Context, NCCL's own table, and four of six buffers.
+LIMIT = (64 + 2 + 4 * 4) * MIB
+
+
+class Libraries(unittest.TestCase):
+    def work(self, command, content="none", **settings):
+        """Runs it: status, device's report, launches of the tape."""
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [PROGRAM, command],
+                env={
+                    "PATH": os.environ["PATH"],
+                    "LD_PRELOAD": LIBRARY,
+                    "LD_LIBRARY_PATH": f"{os.path.dirname(PROGRAM)}:{SIMGPU}",
+                    "SIMGPU_DEVICE": "tiny-1g",
+                    "SIMGPU_CONTENT": content,
+                    "SIMGPU_REPORT": f"{folder}/report.json",
+                    "TAPESWAP_LIMIT": str(LIMIT),
+                    "TAPESWAP_PLAN": f"{folder}/tape.json",
+                    "TAPESWAP_STATUS": f"{folder}/status.json",
+                    **settings,
+                },
+                capture_output=True,
+                text=True,
+                timeout=100,
+            )
+            self.assertEqual(
+                (done.returncode, done.stdout), (0, "done\n"), done.stderr
+            )
+            status, report, tape = (
+                json.loads(pathlib.Path(folder, name).read_text("utf-8"))
+                for name in ("status.json", "report.json", "tape.json")
+            )
+        self.assertEqual(report["memory_errors"], 0, done.stderr)
+        self.assertLessEqual(report["physical_peak_bytes"], LIMIT)
+        launches = [op for op in tape["ops"] if op["kind"] == "launch"]
+        self.blocks = tape["blocks"]
+        buffers = [b["serial"] for b in self.blocks if b["bytes"] == BUFFER]
+        self.number = {serial: i for i, serial in enumerate(sorted(buffers))}
+        return status, report, launches
+
+    def uses(self, op):
+        """Buffer number to access; other blocks by their size."""
+        return {
+            self.number.get(
+                self.blocks[index]["serial"], self.blocks[index]["bytes"]
+            ): access
+            for index, access in op["uses"]
+        }
+
+    def test_operands_of_collectives(self):
+        status, _, launches = self.work("collectives")
+        self.assertTrue(all(op["collective"] for op in launches))
+        self.assertEqual(
+            [self.uses(op) for op in launches],
+            [
+                {MIB: "r", 0: "r", 1: "w"},
+                {MIB: "r", 0: "rw"},
+                {MIB: "r", 0: "r", 1: "w"},
+                {MIB: "r", 1: "r"},
+            ],
+        )
+        self.assertEqual(status["totals"]["collectives"], 4)
+        self.assertEqual(status["devices"][0]["pinned_bytes"], 0)
+        self.assertGreater(status["devices"][0]["moved"]["out_bytes"], 0)
+
+    def test_group_is_launched_by_its_end(self):
+        status, _, launches = self.work("groups")
+        self.assertEqual(
+            [self.uses(op) for op in launches],
+            [{MIB: "r", 0: "r", 1: "w"}],
+        )
+        self.assertEqual(status["totals"]["collectives"], 1)
+
+    def test_registered_buffer_stays(self):
+        status, _, _ = self.work("registered")
+        self.assertEqual(status["devices"][0]["pinned_bytes"], BUFFER)
+
+    def test_buffers_of_communicator_that_does_not_block_stay(self):
+        status, _, launches = self.work("elsewhere")
+        self.assertEqual(len(launches), 1)
+        self.assertEqual(status["devices"][0]["pinned_bytes"], 2 * BUFFER)
+
+    def test_operands_of_a_cudnn_plan(self):
+        _, _, launches = self.work("convolution")
+        self.assertEqual(set(self.uses(launches[0])), {0, 1, 2})
+
+    def test_vectors_and_matrices_of_cublas(self):
+        _, _, launches = self.work("vectors")
+        axpy, gemv, dot, scal = (
+            {n: a for n, a in self.uses(op).items() if n in range(6)}
+            for op in launches
+        )
+        self.assertEqual(axpy, {0: "r", 1: "rw"})
+        self.assertEqual(gemv, {0: "r", 1: "rw", 2: "r"})
+        self.assertEqual(dot, {0: "r", 1: "r"})
+        self.assertEqual(scal, {0: "rw"})
+
+    def test_what_tables_of_a_batch_name_stays(self):
+        status, report, launches = self.work("batches", "exact")
+        self.assertEqual(status["devices"][0]["pinned_bytes"], 3 * BUFFER)
+        self.assertEqual(len(launches), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
