@@ -2,13 +2,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Every function of cuda.h is hooked, or passed through for a stated reason.
 
-Usage: check_hooks.py INTERCEPT HEADERS
+Usage: check_hooks.py INTERCEPT HEADERS QUERIES
 
 INTERCEPT/cuda_hooks.def has a TS_HOOK row for each hooked function,
 INTERCEPT/passthrough.tsv the reasons (`# key: text`) and a line
 `function<TAB>key` for each other one. HEADERS has cuda.h. All ABIs that cuda.h
 knows count: the current one, those for the per-thread default stream, and the
-replaced ones.
+replaced ones. A third column of passthrough.tsv says where a function is
+declared that cuda.h of HEADERS has not: a later version, another header.
+
+QUERIES lists what libcudart asks the driver for, `function<TAB>version/flags`:
+each is one of these, or hidden by procaddr.c. A version of a hooked function
+that is asked for has a hook of that version or an older one.
 """
 
 import pathlib
@@ -60,22 +65,24 @@ def read_hooks(path):
             problems.append(f"{where}: is looked up as {name}?")
         if need not in ("REQUIRED", "OPTIONAL"):
             problems.append(f"{where}: neither REQUIRED nor OPTIONAL")
-        rows.append((kind, symbol))
+        rows.append((kind, symbol, name, int(version)))
     return rows, problems
 
 
 def read_passthrough(path):
-    """Symbol to reason, and what is wrong with the file."""
-    reasons, symbols, problems = {}, {}, []
+    """Symbol to reason, those of other headers, what is wrong with the file."""
+    reasons, symbols, elsewhere, problems = {}, {}, set(), []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         reason = re.match(r"# ([a-z][\w-]*): (\S.*)$", line)
-        entry = re.match(r"(cu[A-Z]\w*)\t([\w-]+)$", line)
+        entry = re.match(r"(cu[A-Z]\w*)\t([\w-]+)(\t\w+)?$", line)
         if reason:
             reasons[reason[1]] = reason[2]
         elif entry:
             if entry[1] in symbols:
                 problems.append(f"{path}:{number}: {entry[1]} stands twice")
             symbols[entry[1]] = entry[2]
+            if entry[3]:
+                elsewhere.add(entry[1])
         elif line and not line.startswith("#"):
             problems.append(f"{path}:{number}: cannot be read: {line}")
     for symbol, key in symbols.items():
@@ -84,14 +91,52 @@ def read_passthrough(path):
     for key in reasons:
         if key not in symbols.values():
             problems.append(f"{path}: reason {key} is nobody's")
-    return symbols, problems
+    return symbols, elsewhere, problems
 
 
-def check(intercept, headers):
+def base(symbol):
+    """The name it is asked for by."""
+    return re.sub(r"(_v\d+)?(_pt[ds][sz])?$", "", symbol)
+
+
+def read_queries(path):
+    """(function, version) of each query."""
+    queries = set()
+    for line in path.read_text("utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        name, asked = line.split("\t")
+        for query in asked.split(","):
+            queries.add((name, int(query.split("/")[0])))
+    return queries
+
+
+def check_queries(intercept, rows, passed, path):
+    oldest = {}
+    for kind, symbol, name, version in rows:
+        if kind == "HOOK":
+            oldest[name] = min(version, oldest.get(name, version))
+    source = (intercept / "procaddr.c").read_text("utf-8")
+    hidden = re.search(r"hidden\[\] = \{([^}]*)\}", source)[1]
+    # A hooked function may have older ABIs that are passed through.
+    bases = {base(symbol) for symbol in passed}
+    problems = []
+    for name, version in sorted(read_queries(path)):
+        if f'"{name}"' in hidden or name in bases:
+            continue
+        if name not in oldest:
+            problems.append(f"{name}: libcudart asks for it, nobody knows it")
+        elif version < oldest[name]:
+            problems.append(f"{name}: no hook of version {version}")
+    return problems
+
+
+def check(intercept, headers, queries):
     rows, problems = read_hooks(intercept / "cuda_hooks.def")
-    passed, more = read_passthrough(intercept / "passthrough.tsv")
+    passed, elsewhere, more = read_passthrough(intercept / "passthrough.tsv")
     problems += more
-    hooked = [symbol for kind, symbol in rows if kind == "HOOK"]
+    problems += check_queries(intercept, rows, passed, queries)
+    hooked = [symbol for kind, symbol, _, _ in rows if kind == "HOOK"]
     if hooked != sorted(hooked):
         problems.append("cuda_hooks.def: TS_HOOK rows are not sorted")
     for symbol in sorted(set(hooked)):
@@ -102,16 +147,16 @@ def check(intercept, headers):
         problems.append(f"{symbol}: neither hooked nor passed through")
     for symbol in sorted(set(hooked) & set(passed)):
         problems.append(f"{symbol}: hooked and passed through")
-    for symbol in sorted((set(hooked) | set(passed)) - names):
+    for symbol in sorted((set(hooked) | set(passed)) - names - elsewhere):
         problems.append(f"{symbol}: cuda.h has no such function")
     return problems
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         print(__doc__, file=sys.stderr)
         return 2
-    problems = check(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
+    problems = check(*map(pathlib.Path, sys.argv[1:]))
     print("\n".join(problems), end="\n" if problems else "")
     return 1 if problems else 0
 

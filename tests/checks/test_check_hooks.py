@@ -20,8 +20,9 @@ class CheckHooks(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
-        for name in "cuda_hooks.def", "passthrough.tsv":
+        for name in "cuda_hooks.def", "passthrough.tsv", "procaddr.c":
             shutil.copy(ROOT / "intercept" / name, self.folder)
+        shutil.copy(ROOT / "tests/data/cudart_queries.tsv", self.folder)
 
     def check(self):
         return subprocess.run(
@@ -30,6 +31,7 @@ class CheckHooks(unittest.TestCase):
                 ROOT / "scripts/check_hooks.py",
                 self.folder,
                 HEADERS,
+                self.folder / "cudart_queries.tsv",
             ],
             capture_output=True,
             text=True,
@@ -78,6 +80,23 @@ class CheckHooks(unittest.TestCase):
             "passthrough.tsv", "cuCtxAttach\t", "cuNone\tquery\ncuCtxAttach\t"
         )
         self.refused("cuNone: cuda.h has no such function")
+
+    def test_function_of_another_header(self):
+        self.change("passthrough.tsv", "cuGLInit\tgraphics\tcudaGL",
+                    "cuGLInit\tgraphics")
+        self.refused("cuGLInit: cuda.h has no such function")
+
+    def test_function_that_libcudart_asks_for(self):
+        self.change("cudart_queries.tsv", "cuInit\t", "cuNew\t14000/0\ncuInit\t")
+        self.refused("cuNew: libcudart asks for it, nobody knows it")
+
+    def test_hidden_function_that_is_hidden_no_more(self):
+        self.change("procaddr.c", '"cuMemcpyWithAttributesAsync"', '"x"')
+        self.refused("cuMemcpyWithAttributesAsync: libcudart asks for it")
+
+    def test_version_that_libcudart_asks_for(self):
+        self.change("cudart_queries.tsv", "cuMemFree\t", "cuMemFree\t1000/0,")
+        self.refused("cuMemFree: no hook of version 1000")
 
     def test_type_of_another_function(self):
         self.change(
