@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Wrappers of waiting, of capture, and of what ends streams and contexts. */
-#include "agent/agent.h"
-#include "intercept/driver.h"
-#include "intercept/guard.h"
-#include "intercept/hook_op.h"
-#include "intercept/hooks.h"
+#include "intercept/wrapper.h"
 
-CUresult ts_hook_cuCtxSynchronize(void)
-{
-	struct ts_sync sync;
-	CUresult rc;
+/* Waits for the stream with that key, 0 for the whole context. */
+#define WAIT(symbol, parameters, arguments, key)                               \
+	CUresult ts_hook_##symbol parameters                                   \
+	{                                                                      \
+		struct ts_sync sync;                                           \
+		CUresult rc;                                                   \
+                                                                               \
+		if (!ts_enter())                                               \
+			return ts_driver.fn_##symbol arguments;                \
+		ts_agent_sync_begin(&sync);                                    \
+		rc = ts_driver.fn_##symbol arguments;                          \
+		if (rc == CUDA_SUCCESS)                                        \
+			ts_agent_sync_end(key, &sync);                         \
+		ts_leave();                                                    \
+		return rc;                                                     \
+	}
 
-	if (!ts_enter())
-		return ts_driver.fn_cuCtxSynchronize();
-	ts_agent_sync_begin(&sync);
-	rc = ts_driver.fn_cuCtxSynchronize();
-	if (rc == CUDA_SUCCESS)
-		ts_agent_sync_end(0, &sync);
-	ts_leave();
-	return rc;
-}
+WAIT(cuCtxSynchronize, (void), (), 0)
+WAIT(cuStreamSynchronize, (CUstream stream), (stream),
+        ts_key(stream, TS_STREAM_LEGACY))
+WAIT(cuStreamSynchronize_ptsz, (CUstream stream), (stream),
+        ts_key(stream, TS_STREAM_PER_THREAD))
 
 /* Another context than the current one tells nothing of this device. */
 CUresult ts_hook_cuCtxSynchronize_v2(CUcontext ctx)
@@ -37,83 +41,26 @@ CUresult ts_hook_cuCtxSynchronize_v2(CUcontext ctx)
 	return rc;
 }
 
-CUresult ts_hook_cuStreamSynchronize(CUstream stream)
-{
-	struct ts_sync sync;
-	CUresult rc;
+/* The agent is done with @what before the driver is. */
+#define DESTROY(symbol, type, what, tell)                                      \
+	CUresult ts_hook_##symbol(type what)                                   \
+	{                                                                      \
+		CUresult rc;                                                   \
+                                                                               \
+		if (!ts_enter())                                               \
+			return ts_driver.fn_##symbol(what);                    \
+		tell;                                                          \
+		rc = ts_driver.fn_##symbol(what);                              \
+		ts_leave();                                                    \
+		return rc;                                                     \
+	}
 
-	if (!ts_enter())
-		return ts_driver.fn_cuStreamSynchronize(stream);
-	ts_agent_sync_begin(&sync);
-	rc = ts_driver.fn_cuStreamSynchronize(stream);
-	if (rc == CUDA_SUCCESS)
-		ts_agent_sync_end(ts_key(stream, TS_STREAM_LEGACY), &sync);
-	ts_leave();
-	return rc;
-}
-
-CUresult ts_hook_cuStreamSynchronize_ptsz(CUstream stream)
-{
-	struct ts_sync sync;
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuStreamSynchronize_ptsz(stream);
-	ts_agent_sync_begin(&sync);
-	rc = ts_driver.fn_cuStreamSynchronize_ptsz(stream);
-	if (rc == CUDA_SUCCESS)
-		ts_agent_sync_end(ts_key(stream, TS_STREAM_PER_THREAD), &sync);
-	ts_leave();
-	return rc;
-}
-
-CUresult ts_hook_cuStreamDestroy(CUstream stream)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuStreamDestroy(stream);
-	ts_agent_stream_destroyed((ts_stream_key)(uintptr_t)stream);
-	rc = ts_driver.fn_cuStreamDestroy(stream);
-	ts_leave();
-	return rc;
-}
-
-CUresult ts_hook_cuStreamDestroy_v2(CUstream stream)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuStreamDestroy_v2(stream);
-	ts_agent_stream_destroyed((ts_stream_key)(uintptr_t)stream);
-	rc = ts_driver.fn_cuStreamDestroy_v2(stream);
-	ts_leave();
-	return rc;
-}
-
-CUresult ts_hook_cuCtxDestroy(CUcontext ctx)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuCtxDestroy(ctx);
-	ts_agent_context_gone(ctx);
-	rc = ts_driver.fn_cuCtxDestroy(ctx);
-	ts_leave();
-	return rc;
-}
-
-CUresult ts_hook_cuCtxDestroy_v2(CUcontext ctx)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuCtxDestroy_v2(ctx);
-	ts_agent_context_gone(ctx);
-	rc = ts_driver.fn_cuCtxDestroy_v2(ctx);
-	ts_leave();
-	return rc;
-}
+DESTROY(cuStreamDestroy, CUstream, stream,
+        ts_agent_stream_destroyed((ts_stream_key)(uintptr_t)stream))
+DESTROY(cuStreamDestroy_v2, CUstream, stream,
+        ts_agent_stream_destroyed((ts_stream_key)(uintptr_t)stream))
+DESTROY(cuCtxDestroy, CUcontext, context, ts_agent_context_gone(context))
+DESTROY(cuCtxDestroy_v2, CUcontext, context, ts_agent_context_gone(context))
 
 /* Ends the context where nothing else is attached to it. */
 CUresult ts_hook_cuCtxDetach(CUcontext ctx)
@@ -131,34 +78,6 @@ CUresult ts_hook_cuCtxDetach(CUcontext ctx)
 	return rc;
 }
 
-CUresult ts_hook_cuDevicePrimaryCtxReset(CUdevice dev)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuDevicePrimaryCtxReset(dev);
-	ts_agent_primary_release(dev);
-	rc = ts_driver.fn_cuDevicePrimaryCtxReset(dev);
-	if (rc == CUDA_SUCCESS)
-		ts_agent_primary_gone(dev);
-	ts_leave();
-	return rc;
-}
-
-CUresult ts_hook_cuDevicePrimaryCtxReset_v2(CUdevice dev)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuDevicePrimaryCtxReset_v2(dev);
-	ts_agent_primary_release(dev);
-	rc = ts_driver.fn_cuDevicePrimaryCtxReset_v2(dev);
-	if (rc == CUDA_SUCCESS)
-		ts_agent_primary_gone(dev);
-	ts_leave();
-	return rc;
-}
-
 /* The context ends with its last holder: only then is it gone. */
 static void after_release(CUdevice device)
 {
@@ -171,143 +90,66 @@ static void after_release(CUdevice device)
 		ts_agent_primary_gone(device);
 }
 
-CUresult ts_hook_cuDevicePrimaryCtxRelease(CUdevice dev)
-{
-	CUresult rc;
+/* A device's primary context may go; @after looks at what became of it. */
+#define PRIMARY(symbol, after)                                                 \
+	CUresult ts_hook_##symbol(CUdevice device)                             \
+	{                                                                      \
+		CUresult rc;                                                   \
+                                                                               \
+		if (!ts_enter())                                               \
+			return ts_driver.fn_##symbol(device);                  \
+		ts_agent_primary_release(device);                              \
+		rc = ts_driver.fn_##symbol(device);                            \
+		if (rc == CUDA_SUCCESS)                                        \
+			after(device);                                         \
+		ts_leave();                                                    \
+		return rc;                                                     \
+	}
 
-	if (!ts_enter())
-		return ts_driver.fn_cuDevicePrimaryCtxRelease(dev);
-	ts_agent_primary_release(dev);
-	rc = ts_driver.fn_cuDevicePrimaryCtxRelease(dev);
-	if (rc == CUDA_SUCCESS)
-		after_release(dev);
-	ts_leave();
-	return rc;
-}
+PRIMARY(cuDevicePrimaryCtxReset, ts_agent_primary_gone)
+PRIMARY(cuDevicePrimaryCtxReset_v2, ts_agent_primary_gone)
+PRIMARY(cuDevicePrimaryCtxRelease, after_release)
+PRIMARY(cuDevicePrimaryCtxRelease_v2, after_release)
 
-CUresult ts_hook_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
-{
-	CUresult rc;
+#define BEGIN_CAPTURE(call, parameters, arguments, zero)                       \
+	CUresult ts_hook_cuStream##call parameters                             \
+	{                                                                      \
+		CUresult rc;                                                   \
+                                                                               \
+		if (!ts_enter())                                               \
+			return ts_driver.fn_cuStream##call arguments;          \
+		rc = ts_driver.fn_cuStream##call arguments;                    \
+		if (rc == CUDA_SUCCESS)                                        \
+			ts_agent_capture_begins(ts_key(stream, zero));         \
+		ts_leave();                                                    \
+		return rc;                                                     \
+	}
 
-	if (!ts_enter())
-		return ts_driver.fn_cuDevicePrimaryCtxRelease_v2(dev);
-	ts_agent_primary_release(dev);
-	rc = ts_driver.fn_cuDevicePrimaryCtxRelease_v2(dev);
-	if (rc == CUDA_SUCCESS)
-		after_release(dev);
-	ts_leave();
-	return rc;
-}
+#define BEGIN_CAPTURES(call, parameters, arguments)                            \
+	BEGIN_CAPTURE(call, parameters, arguments, TS_STREAM_LEGACY)           \
+	BEGIN_CAPTURE(call##_ptsz, parameters, arguments, TS_STREAM_PER_THREAD)
 
-CUresult ts_hook_cuStreamBeginCapture(CUstream stream)
-{
-	CUresult rc;
+BEGIN_CAPTURES(BeginCapture, (CUstream stream), (stream))
+BEGIN_CAPTURES(BeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode),
+        (stream, mode))
+BEGIN_CAPTURES(BeginCaptureToGraph,
+        (CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
+                const CUgraphEdgeData *edges, size_t count,
+                CUstreamCaptureMode mode),
+        (stream, graph, dependencies, edges, count, mode))
 
-	if (!ts_enter())
-		return ts_driver.fn_cuStreamBeginCapture(stream);
-	rc = ts_driver.fn_cuStreamBeginCapture(stream);
-	if (rc == CUDA_SUCCESS)
-		ts_agent_capture_begins(ts_key(stream, TS_STREAM_LEGACY));
-	ts_leave();
-	return rc;
-}
+#define END_CAPTURE(symbol, zero)                                              \
+	CUresult ts_hook_##symbol(CUstream stream, CUgraph *ret_graph)         \
+	{                                                                      \
+		CUresult rc;                                                   \
+                                                                               \
+		if (!ts_enter())                                               \
+			return ts_driver.fn_##symbol(stream, ret_graph);       \
+		rc = ts_driver.fn_##symbol(stream, ret_graph);                 \
+		ts_agent_capture_ends(ts_key(stream, zero), rc);               \
+		ts_leave();                                                    \
+		return rc;                                                     \
+	}
 
-CUresult ts_hook_cuStreamBeginCapture_ptsz(CUstream stream)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuStreamBeginCapture_ptsz(stream);
-	rc = ts_driver.fn_cuStreamBeginCapture_ptsz(stream);
-	if (rc == CUDA_SUCCESS)
-		ts_agent_capture_begins(ts_key(stream, TS_STREAM_PER_THREAD));
-	ts_leave();
-	return rc;
-}
-
-CUresult ts_hook_cuStreamBeginCapture_v2(
-        CUstream stream, CUstreamCaptureMode mode)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuStreamBeginCapture_v2(stream, mode);
-	rc = ts_driver.fn_cuStreamBeginCapture_v2(stream, mode);
-	if (rc == CUDA_SUCCESS)
-		ts_agent_capture_begins(ts_key(stream, TS_STREAM_LEGACY));
-	ts_leave();
-	return rc;
-}
-
-CUresult ts_hook_cuStreamBeginCapture_v2_ptsz(
-        CUstream stream, CUstreamCaptureMode mode)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuStreamBeginCapture_v2_ptsz(stream, mode);
-	rc = ts_driver.fn_cuStreamBeginCapture_v2_ptsz(stream, mode);
-	if (rc == CUDA_SUCCESS)
-		ts_agent_capture_begins(ts_key(stream, TS_STREAM_PER_THREAD));
-	ts_leave();
-	return rc;
-}
-
-CUresult ts_hook_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
-        const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
-        size_t dependency_count, CUstreamCaptureMode mode)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuStreamBeginCaptureToGraph(stream, graph,
-		        dependencies, edges, dependency_count, mode);
-	rc = ts_driver.fn_cuStreamBeginCaptureToGraph(
-	        stream, graph, dependencies, edges, dependency_count, mode);
-	if (rc == CUDA_SUCCESS)
-		ts_agent_capture_begins(ts_key(stream, TS_STREAM_LEGACY));
-	ts_leave();
-	return rc;
-}
-
-CUresult ts_hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream,
-        CUgraph graph, const CUgraphNode *dependencies,
-        const CUgraphEdgeData *edges, size_t dependency_count,
-        CUstreamCaptureMode mode)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuStreamBeginCaptureToGraph_ptsz(stream,
-		        graph, dependencies, edges, dependency_count, mode);
-	rc = ts_driver.fn_cuStreamBeginCaptureToGraph_ptsz(
-	        stream, graph, dependencies, edges, dependency_count, mode);
-	if (rc == CUDA_SUCCESS)
-		ts_agent_capture_begins(ts_key(stream, TS_STREAM_PER_THREAD));
-	ts_leave();
-	return rc;
-}
-
-CUresult ts_hook_cuStreamEndCapture(CUstream stream, CUgraph *ret_graph)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuStreamEndCapture(stream, ret_graph);
-	rc = ts_driver.fn_cuStreamEndCapture(stream, ret_graph);
-	ts_agent_capture_ends(ts_key(stream, TS_STREAM_LEGACY), rc);
-	ts_leave();
-	return rc;
-}
-
-CUresult ts_hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *ret_graph)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuStreamEndCapture_ptsz(stream, ret_graph);
-	rc = ts_driver.fn_cuStreamEndCapture_ptsz(stream, ret_graph);
-	ts_agent_capture_ends(ts_key(stream, TS_STREAM_PER_THREAD), rc);
-	ts_leave();
-	return rc;
-}
+END_CAPTURE(cuStreamEndCapture, TS_STREAM_LEGACY)
+END_CAPTURE(cuStreamEndCapture_ptsz, TS_STREAM_PER_THREAD)
