@@ -218,11 +218,22 @@ void ts_agent_report_block(uint64_t address, int64_t bytes, int device)
 	ts_blocks_report(
 	        &ts_agent.blocks, address, bytes, device, &dead, &live);
 	if (ts_profiler_is_on()) {
-		if (dead.serial)
-			ts_recorder_died(dead.serial);
-		if (live.serial)
-			ts_recorder_born(live.serial, address, (uint64_t)bytes,
-			        device, true);
+		struct ts_block block = {
+		        .address = address, .device = device, .reported = true};
+
+		/* What gives way to a block that is born was not reported. */
+		if (dead.serial) {
+			block.serial = dead.serial;
+			block.bytes = dead.bytes;
+			block.reported = bytes < 0;
+			ts_recorder_died(&block);
+		}
+		if (live.serial) {
+			block.serial = live.serial;
+			block.bytes = live.bytes;
+			block.reported = true;
+			ts_recorder_born(&block);
+		}
 	}
 	/* Alive first: what both share keeps its content. */
 	pager = ts_agent_pager(live.device);
@@ -240,8 +251,10 @@ void ts_agent_scratch(CUdeviceptr address)
 
 	ts_mutex_lock(&ts_agent.blocks.lock);
 	block = ts_blocks_find_locked(&ts_agent.blocks, address);
-	if (block)
+	if (block) {
 		serial = block->serial;
+		block->scratch = true;
+	}
 	ts_mutex_unlock(&ts_agent.blocks.lock);
 	if (serial && ts_profiler_is_on())
 		ts_recorder_scratch(serial);

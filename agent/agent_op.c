@@ -130,6 +130,16 @@ static bool goes_into_graph(const struct ts_op *op)
 	return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
+/*
+ * Whether the op's blocks are looked for: they are to be made resident, kept on
+ * the tape or recorded. Where steps are only followed its signature will do.
+ */
+static bool wants_uses(const struct ts_op *op)
+{
+	return op->recorded || ts_agent_places() || *ts_agent.config.plan ||
+	       !ts_profiler_is_on();
+}
+
 CUresult ts_agent_pin_op(struct ts_op *op)
 {
 	CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
@@ -157,8 +167,10 @@ CUresult ts_agent_op_begin(struct ts_op *op)
 
 	if (op->kind == TS_OP_LAUNCH) {
 		op->func = ts_funcs_get(&ts_agent.funcs, op->function);
-		ts_op_touch_params(op, &ts_agent.blocks);
+		if (wants_uses(op))
+			ts_op_touch_params(op, &ts_agent.blocks);
 	}
+	ts_op_sign(op);
 	op->capturing = goes_into_graph(op);
 	/* Better not run than run on memory that may be missing. */
 	if (op->incomplete)
@@ -190,9 +202,10 @@ void ts_agent_op_end(struct ts_op *op, CUresult result)
 	/* A captured op runs, if at all, with its graph. */
 	end_devices(op, result == CUDA_SUCCESS && !op->capturing);
 	room_for_code(op);
-	op->signature = ts_op_signature(op);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS && wants_uses(op))
 		ts_tape_record(&ts_agent.tape, op);
+	else if (result == CUDA_SUCCESS)
+		ts_tape_count(&ts_agent.tape, op);
 	ts_profiler_end(op, result == CUDA_SUCCESS);
 	ts_op_finish(op);
 }
@@ -200,7 +213,7 @@ void ts_agent_op_end(struct ts_op *op, CUresult result)
 void ts_agent_touch(struct ts_op *op, CUdeviceptr address, size_t bytes,
         enum ts_access access)
 {
-	if (bytes)
+	if (bytes && wants_uses(op))
 		ts_op_touch(op, &ts_agent.blocks, address, bytes, access);
 }
 

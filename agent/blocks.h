@@ -25,6 +25,7 @@ struct ts_block {
 	bool reported;      /* by the framework, not by the driver */
 	bool touched;       /* by an op, and not by a doubtful word only */
 	bool from_backward; /* the first op that took it was in a backward */
+	bool scratch;       /* a library works in it */
 };
 
 struct ts_allocation {

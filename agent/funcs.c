@@ -7,6 +7,7 @@
 #include "agent/base/list.h"
 #include "agent/hash.h"
 #include "agent/layout.h"
+#include "agent/words.h"
 
 /* The driver's own limit is 4 KiB of parameters, 32 KiB with CUDA 12.1. */
 #define PARAMS_MAX 8192
@@ -119,6 +120,7 @@ static struct ts_func *make(const struct ts_gpu_ops *ops, CUfunction handle)
 	func->has_layout = known;
 	func->layout = ts_layout_create(func->name, params, count);
 	func->param_count = count;
+	func->word_count = known ? ts_words_count(params, count) : 0;
 	memcpy(func->params, params, count * sizeof(*params));
 	func->name_hash =
 	        ts_hash(TS_HASH_START, func->name, strlen(func->name));

@@ -32,6 +32,7 @@ struct ts_func {
 	uint64_t name_hash; /* of name and layout, the same in every run */
 	bool has_layout;
 	struct ts_layout *layout; /* of structs; NULL: not known */
+	uint32_t word_count;      /* of parameters (words.h); 0: not kept */
 	size_t param_count;
 	struct ts_param params[];
 };

@@ -8,6 +8,7 @@
 #include "agent/declared.h"
 #include "agent/hash.h"
 #include "agent/layout.h"
+#include "agent/recorder.h"
 #include "agent/timing.h"
 #include "agent/turn.h"
 
@@ -25,6 +26,7 @@ void ts_op_init(struct ts_op *op, enum ts_op_kind kind, const char *name)
 	op->ranges = op->inline_ranges;
 	op->capacity = TS_OP_INLINE_USES;
 	op->backward = ts_turn_in_backward();
+	op->recorded = ts_recorder_is_recording();
 	op->timer = TS_NO_TIMER;
 	op->stamp =
 	        atomic_fetch_add_explicit(&next_stamp, 1, memory_order_relaxed);
@@ -305,19 +307,27 @@ void ts_scan_words(struct ts_blocks *blocks, const void *words, size_t bytes,
 	}
 }
 
-uint64_t ts_op_signature(const struct ts_op *op)
+static uint64_t mix(uint64_t hash, uint32_t high, uint32_t low)
+{
+	return ts_hash_word(hash, (uint64_t)high << 32 | low);
+}
+
+void ts_op_sign(struct ts_op *op)
 {
 	uint64_t hash = ts_hash_word(TS_HASH_START, op->kind);
 
 	if (op->signature)
-		return op->signature;
-	if (op->name)
-		hash = ts_hash(hash, op->name, strlen(op->name));
+		return;
 	if (op->func)
 		hash = ts_hash_word(hash, op->func->name_hash);
+	else if (op->name)
+		hash = ts_hash(hash, op->name, strlen(op->name));
+	op->family = hash | 1;
 	for (int i = 0; i < 3; i++)
-		hash = ts_hash_word(
-		        hash, (uint64_t)op->grid[i] << 32 | op->block[i]);
+		hash = mix(hash, op->grid[i], op->block[i]);
+	if (op->cluster[0])
+		hash = mix(mix(hash, op->cluster[0], op->cluster[1]), 0,
+		        op->cluster[2]);
 	hash = ts_hash_word(hash, op->shared_bytes);
-	return ts_hash_word(hash, op->bytes);
+	op->signature = ts_hash_word(hash, op->bytes) | 1;
 }

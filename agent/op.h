@@ -13,6 +13,7 @@
 
 #include "agent/blocks.h"
 #include "agent/funcs.h"
+#include "agent/track.h"
 #include "runtime/pager.h"
 
 enum ts_op_kind {
@@ -44,7 +45,7 @@ struct ts_op {
 	enum ts_op_kind kind;
 	const char *name; /* of a copy or set; constant text */
 	CUfunction function;
-	uint32_t grid[3], block[3], shared_bytes;
+	uint32_t grid[3], block[3], cluster[3], shared_bytes;
 	void **params, **extra; /* of a launch */
 	bool unknown_params;    /* they were set by other calls */
 	ts_stream_key stream;
@@ -54,16 +55,19 @@ struct ts_op {
 	const struct ts_func *func;
 	uint32_t layout_used; /* of structs among the parameters; layout.h */
 	uint64_t signature;   /* 0: not worked out yet */
+	uint64_t family;      /* likewise, without geometry and sizes */
 	uint64_t stamp;       /* differs from op to op */
 	uint64_t in_bytes, out_bytes; /* moved to make it run */
 	uint64_t devices;             /* bit n: its pager holds ranges */
-	bool active;     /* the agent takes part; the wrapper's to set */
-	bool capturing;  /* goes into a graph, not to the device */
-	bool incomplete; /* not all uses could be noted */
-	bool declared;   /* which operands are written (declared.h) */
-	bool collective; /* other processes take part in it */
-	bool backward;   /* issued by a backward (turn.h) */
-	int32_t timer;   /* timing.h */
+	bool active;         /* the agent takes part; the wrapper's to set */
+	bool capturing;      /* goes into a graph, not to the device */
+	bool incomplete;     /* not all uses could be noted */
+	bool declared;       /* which operands are written (declared.h) */
+	bool collective;     /* other processes take part in it */
+	bool backward;       /* issued by a backward (turn.h) */
+	bool recorded;       /* its uses and words are wanted (recorder.h) */
+	int32_t timer;       /* timing.h */
+	struct ts_spot spot; /* track.h */
 
 	/* uses[i] and ranges[i] belong together; -1 device: not the pager's. */
 	struct ts_use *uses;
@@ -98,7 +102,13 @@ void ts_op_touch_params(struct ts_op *op, struct ts_blocks *blocks);
 void ts_scan_words(struct ts_blocks *blocks, const void *words, size_t bytes,
         void (*found)(const struct ts_range *block, void *data), void *data);
 
-/* Kind, function, geometry, sizes: the same for the same op of each step. */
-uint64_t ts_op_signature(const struct ts_op *op);
+/*
+ * Fills signature and family, unless they are there. The signature is of kind,
+ * function and layout of its parameters, grid, block, cluster, shared bytes,
+ * bytes copied or set: the same for the same op of each step and run, and
+ * without any address. The family leaves geometry and sizes out. Neither is
+ * ever 0.
+ */
+void ts_op_sign(struct ts_op *op);
 
 #endif

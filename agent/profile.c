@@ -3,18 +3,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "agent/memline.h"
-#include "agent/values.h"
-#include "planner/profile.h"
+#include "agent/recorder.h"
 #include "planner/profile_json.h"
-
-/* Where the link was not measured: a slow PCIe 3. Said in the file. */
-#define GUESSED_BYTES_PER_S 10000000000ull
-#define GUESSED_LATENCY_NS  10000ull
 
 static void set_u64(json_t *object, const char *key, uint64_t value)
 {
@@ -42,8 +35,8 @@ static json_t *geometry(const uint32_t *dims)
 	return json_pack("[i, i, i]", (int)dims[0], (int)dims[1], (int)dims[2]);
 }
 
-static void tell_signatures(
-        json_t *root, const struct ts_recording *step, struct ts_values *values)
+static void tell_signatures(json_t *root, const struct ts_recording *step,
+        const struct ts_values *values)
 {
 	json_t *list = json_object_get(root, "signatures");
 
@@ -54,6 +47,8 @@ static void tell_signatures(
 
 		snprintf(hash, sizeof(hash), "%016" PRIx64, values->hashes[i]);
 		json_object_set_new(item, "hash", json_string(hash));
+		snprintf(hash, sizeof(hash), "%016" PRIx64, op->family);
+		json_object_set_new(item, "family", json_string(hash));
 		json_object_set_new(
 		        item, "function", json_string(values->labels[i]));
 		json_object_set_new(item, "grid", geometry(op->grid));
@@ -117,9 +112,12 @@ static void tell_memory(json_t *root, const struct ts_recording *step,
 	json_object_set_new(root, "memory", memory);
 }
 
-static void tell_run(json_t *root, const struct ts_recording *step,
+static void tell_run(json_t *root, const struct ts_observed *observed,
+        const struct ts_observed_device *device,
         const struct ts_profile_context *context)
 {
+	const struct ts_device_facts *facts = &context->facts[device->device];
+	const struct ts_recording *step = &observed->step;
 	json_t *run = json_object();
 	uint64_t counts[4] = {0}, updating = 0, backward = 0;
 
@@ -132,7 +130,9 @@ static void tell_run(json_t *root, const struct ts_recording *step,
 	set_u64(run, "same_steps", context->same_steps);
 	set_u64(run, "timed_steps", context->timed_steps);
 	set_u64(run, "shapes", context->shapes);
-	set_u64(run, "peak_bytes", context->peak_bytes);
+	set_u64(run, "device", (uint64_t)device->device);
+	set_u64(run, "devices", observed->device_count);
+	set_u64(run, "peak_bytes", ts_recorder_peak_bytes(device->device));
 	set_known(run, "step_ns", step->duration_ns);
 	set_u64(run, "first_op", step->first_op);
 	set_u64(run, "first_launch", step->first_launch);
@@ -142,81 +142,58 @@ static void tell_run(json_t *root, const struct ts_recording *step,
 	set_u64(run, "graph_launches", counts[TS_REC_GRAPH]);
 	set_u64(run, "backward_ops", backward);
 	set_u64(run, "update_ops", updating);
-	set_u64(run, "own_copies", context->link.copies);
+	set_u64(run, "own_copies", facts->link.copies);
 	json_object_set_new(
-	        run, "link_measured", json_boolean(context->link_measured));
+	        run, "link_measured", json_boolean(facts->link_measured));
 	/* Nothing of it was proved yet: roles and replays are guesses. */
 	json_object_set_new(run, "proved", json_false());
 	json_object_set_new(root, "run", run);
 }
 
-static int fill_device(
-        struct ts_device *device, const struct ts_profile_context *context)
+/* A letter for each word of an op's parameters, none where none are kept. */
+static void tell_words(json_t *root, const struct ts_observed *observed)
 {
-	const struct ts_bandwidth *link = &context->link;
+	static const char letters[] = {[TS_WORD_VARYING] = 'v',
+	        [TS_WORD_CONSTANT] = 'c',
+	        [TS_WORD_POINTER] = 'p'};
+	json_t *list = json_object_get(root, "ops");
 
-	device->name = strdup(context->device_name);
-	device->memory_bytes = context->device_bytes;
-	if (context->link_measured) {
-		device->d2h_bytes_per_s = link->d2h_bytes_per_s;
-		device->h2d_bytes_per_s = link->h2d_bytes_per_s;
-		device->d2h_both_bytes_per_s = link->d2h_both_bytes_per_s;
-		device->h2d_both_bytes_per_s = link->h2d_both_bytes_per_s;
-		device->copy_latency_ns = link->latency_ns;
-	} else {
-		device->d2h_bytes_per_s = GUESSED_BYTES_PER_S;
-		device->h2d_bytes_per_s = GUESSED_BYTES_PER_S;
-		device->d2h_both_bytes_per_s = GUESSED_BYTES_PER_S;
-		device->h2d_both_bytes_per_s = GUESSED_BYTES_PER_S;
-		device->copy_latency_ns = GUESSED_LATENCY_NS;
+	for (uint32_t i = 0; i < observed->op_count; i++) {
+		const uint8_t *classes = ts_observed_classes(observed, i);
+		uint32_t count = observed->step.ops[i].word_count;
+		char text[TS_WORDS_BYTES_MAX + 1];
+
+		if (!count || count > TS_WORDS_BYTES_MAX)
+			continue;
+		for (uint32_t k = 0; k < count; k++)
+			text[k] = letters[classes[k]];
+		json_object_set_new(json_array_get(list, i), "words",
+		        json_stringn(text, count));
 	}
-	return device->name ? 0 : -1;
 }
 
-static json_t *to_json(const struct ts_profile *profile,
-        const struct ts_recording *step, struct ts_values *values,
+json_t *ts_profile_make(const struct ts_observed *observed, size_t index,
         const struct ts_profile_context *context)
 {
+	const struct ts_observed_device *device = &observed->devices[index];
+	const struct ts_recording *step = &observed->step;
 	struct ts_memline line;
 	json_t *root;
 
-	if (ts_memline_make(step, values->device, &line))
+	if (ts_memline_make(step, device->device, &line))
 		return NULL;
-	root = ts_profile_to_json(profile);
+	root = ts_profile_to_json(&device->profile);
 	if (root) {
 		json_object_set_new(
 		        root, "tool_version", json_string(TS_VERSION));
 		json_object_set_new(
 		        root, "pid", json_integer((json_int_t)getpid()));
-		tell_signatures(root, step, values);
-		tell_lives(root, step, values);
-		tell_memory(root, step, values, &line);
-		tell_run(root, step, context);
+		tell_signatures(root, step, &device->values);
+		tell_lives(root, step, &device->values);
+		tell_words(root, observed);
+		tell_memory(root, step, &device->values, &line);
+		tell_run(root, observed, device, context);
 	}
 	ts_memline_finish(&line);
-	return root;
-}
-
-json_t *ts_profile_make(const struct ts_recording *step,
-        const struct ts_profile_context *context)
-{
-	struct ts_profile_builder builder;
-	struct ts_profile profile;
-	struct ts_values values;
-	json_t *root = NULL;
-
-	ts_builder_init(&builder);
-	if (ts_values_build(step, &builder, &values)) {
-		ts_builder_finish(&builder);
-		return NULL;
-	}
-	builder.profile.resident_bytes = context->outside_bytes;
-	if (!ts_builder_take(&builder, &profile)) {
-		if (!fill_device(&profile.device, context))
-			root = to_json(&profile, step, &values, context);
-		ts_profile_finish(&profile);
-	}
-	ts_builder_finish(&builder);
-	ts_values_finish(&values);
 	return root;
 }

@@ -2,7 +2,9 @@
 #include "agent/profiler.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +12,7 @@
 #include "agent/base/log.h"
 #include "agent/jsonfile.h"
 #include "agent/memline.h"
+#include "agent/observed.h"
 #include "agent/profile.h"
 #include "agent/recorder.h"
 #include "agent/shapes.h"
@@ -22,15 +25,25 @@
 /* Among so many steps shapes are looked for that take turns. */
 #define RECENT_STEPS 12
 
+/* Steps told by the period of ops alone may be preparation: more are wanted. */
+#define PERIODS_MIN 8
+/* So many ops that stand in no known step are a step to be recorded. */
+#define ASTRAY_MAX 4096
+
 static struct {
-	bool on;            /* constant after start */
-	atomic_bool taking; /* a thread takes a step */
-	atomic_uint_least64_t steps;
+	/* Constant after start. */
+	bool on;
+	struct ts_watch watch;
+
+	atomic_bool taking; /* a thread takes a step, pauses or resumes */
+	atomic_bool wanted; /* to record again, at the next op's end */
+	atomic_bool marked; /* the program tells its steps */
+	/* Taken from the recorder, and followed while it was paused. */
+	atomic_uint_least64_t taken, followed;
 
 	/* Of the thread that takes a step. */
 	struct ts_shapes shapes;
-	struct ts_profile_context context;
-	bool knows_device;
+	struct ts_device_facts facts[TS_AGENT_DEVICES];
 	uint64_t timed;        /* steps */
 	size_t done_in_row;    /* steps of shapes that need no more times */
 	uint64_t written_peak; /* of the shape in the file */
@@ -39,14 +52,21 @@ static struct {
 	bool by_period;     /* steps so far were told by periods */
 } profiler;
 
+void ts_profiler_watch(const struct ts_watch *watch)
+{
+	profiler.watch = *watch;
+	profiler.on = true;
+}
+
 void ts_profiler_init(void)
 {
 	const struct ts_config *config = &ts_agent.config;
 
-	profiler.on = *config->profile != '\0';
+	profiler.on |= *config->profile != '\0';
 	if (!profiler.on)
 		return;
 	ts_recorder_init();
+	ts_track_init();
 	ts_timing_init(ts_agent.ops);
 }
 
@@ -57,13 +77,33 @@ bool ts_profiler_is_on(void)
 
 uint64_t ts_profiler_steps(void)
 {
-	return atomic_load(&profiler.steps);
+	return atomic_load(&profiler.taken) + atomic_load(&profiler.followed);
+}
+
+void ts_profiler_resume(void)
+{
+	if (profiler.on && !ts_recorder_is_recording())
+		atomic_store(&profiler.wanted, true);
+}
+
+static void call(void (*told)(const struct ts_op *op, void *data),
+        const struct ts_op *op)
+{
+	if (told)
+		told(op, profiler.watch.data);
 }
 
 void ts_profiler_begin(struct ts_op *op)
 {
+	if (!profiler.on)
+		return;
+	ts_track_op(op->signature, &op->spot);
+	if (op->spot.begins)
+		call(profiler.watch.step_begins, op);
+	if (op->spot.turns)
+		call(profiler.watch.turn, op);
 	/* Events would become part of the graph. */
-	if (profiler.on && ts_recorder_is_timing() &&
+	if (op->recorded && ts_recorder_is_timing() &&
 	        !atomic_load(&ts_agent.capturing))
 		op->timer = ts_timing_begin(op->stream);
 }
@@ -75,7 +115,7 @@ static bool ends_period(void)
 	uint64_t first, length, whole;
 	bool ends;
 
-	if (ts_recorder_saw_backward())
+	if (ts_recorder_saw_backward() || atomic_load(&profiler.marked))
 		return false;
 	ts_mutex_lock(&tape->lock);
 	whole = ts_step_last(&tape->step, &first, &length);
@@ -84,96 +124,66 @@ static bool ends_period(void)
 	return ends;
 }
 
-/* Driver allocations, in which the framework's blocks lie. */
-static uint64_t allocated_bytes(int device)
+/* The other devices' files stand beside the first one's. */
+static void path_for(
+        const struct ts_observed *observed, size_t index, char *ret_path)
 {
-	struct ts_blocks *blocks = &ts_agent.blocks;
-	struct ts_map_node *node;
-	uint64_t bytes = 0;
-
-	ts_mutex_lock(&blocks->lock);
-	node = ts_map_ceiling(&blocks->allocations, 0);
-	while (node) {
-		/* The node is the allocation's first member. */
-		const struct ts_allocation *allocation = (void *)node;
-
-		if (allocation->whole.device == device)
-			bytes += allocation->whole.bytes;
-		node = ts_map_ceiling(&blocks->allocations, node->key + 1);
-	}
-	ts_mutex_unlock(&blocks->lock);
-	return bytes;
-}
-
-/* Within the limit, as every other use of memory. */
-static int measure_link(int device, struct ts_bandwidth *link)
-{
-	struct ts_pager *pager = ts_agent_pager(device);
-	struct ts_shortage shortage;
-	int rc;
-
-	if (pager &&
-	        ts_pager_make_room(pager, TS_BANDWIDTH_BYTES, 0, &shortage))
-		return -ENOMEM;
-	rc = ts_bandwidth_measure(ts_agent.ops, link);
-	if (pager)
-		ts_pager_room_changed(pager);
-	return rc;
-}
-
-/* Driver calls: the device's name, size, and speed of its link. */
-static void look_at_device(void)
-{
-	struct ts_profile_context *context = &profiler.context;
-	size_t free_bytes, total_bytes;
-	CUdevice device = 0;
-	int rc;
-
-	if (ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS)
-		return;
-	if (ts_agent.ops->device_name(context->device_name,
-	            sizeof(context->device_name), device) != CUDA_SUCCESS)
-		strcpy(context->device_name, "?");
-	if (ts_agent.ops->mem_get_info(&free_bytes, &total_bytes) ==
-	        CUDA_SUCCESS) {
-		uint64_t used = total_bytes - free_bytes;
-		uint64_t ours = allocated_bytes(device);
-
-		context->device_bytes = total_bytes;
-		context->outside_bytes = used > ours ? used - ours : 0;
-	}
-	if (atomic_load(&ts_agent.capturing))
-		return;
-	rc = measure_link(device, &context->link);
-	context->link_measured = !rc;
-	if (rc)
-		ts_log(TS_LOG_WARN,
-		        "profile: the link's speed is not measured (%s), "
-		        "guessed",
-		        strerror(-rc));
-	profiler.knows_device = true;
-}
-
-static void write_profile(
-        const struct ts_recording *step, const struct ts_shape *shape)
-{
-	struct ts_profile_context *context = &profiler.context;
 	const char *path = ts_agent.config.profile;
-	json_t *json;
-	int rc;
+	const char *name = strrchr(path, '/');
+	const char *end = strrchr(name ? name : path, '.');
+	size_t stem = end ? (size_t)(end - path) : strlen(path);
 
-	context->steps = profiler.shapes.steps;
-	context->same_steps = shape->seen;
-	context->timed_steps = shape->timed;
-	context->shapes = profiler.shapes.count;
-	context->peak_bytes = ts_recorder_peak_bytes();
-	json = ts_profile_make(step, context);
-	rc = ts_json_write(json, path, JSON_COMPACT);
-	json_decref(json);
-	if (rc)
-		ts_log(TS_LOG_ERROR,
-		        "TAPESWAP_PROFILE=\"%s\" was not written: %s", path,
+	if (index)
+		snprintf(ret_path, TS_CONFIG_PATH_BYTES, "%.*s-device%d%s",
+		        (int)stem, path, observed->devices[index].device,
+		        path + stem);
+	else
+		strcpy(ret_path, path);
+}
+
+static void write_profiles(
+        const struct ts_observed *observed, const struct ts_shape *shape)
+{
+	struct ts_profile_context context = {.facts = profiler.facts,
+	        .steps = profiler.shapes.steps,
+	        .same_steps = shape->seen,
+	        .timed_steps = shape->timed,
+	        .shapes = profiler.shapes.count};
+
+	for (size_t i = 0; i < observed->device_count; i++) {
+		char path[TS_CONFIG_PATH_BYTES];
+		json_t *json = ts_profile_make(observed, i, &context);
+		int rc;
+
+		path_for(observed, i, path);
+		rc = ts_json_write(json, path, JSON_COMPACT);
+		json_decref(json);
+		if (rc)
+			ts_log(TS_LOG_ERROR,
+			        "TAPESWAP_PROFILE=\"%s\" was not written: %s",
+			        path, strerror(-rc));
+	}
+}
+
+/* The shape is followed from now on, and the watcher may plan for it. */
+static void publish(struct ts_observed *observed, struct ts_shape *shape)
+{
+	uint64_t *since;
+	size_t count = ts_recorder_signatures(&since);
+	int rc = since ? ts_track_add(observed, since, count) : -ENOMEM;
+
+	free(since);
+	if (rc) {
+		ts_log(TS_LOG_DEBUG, "a step is not followed: %s",
 		        strerror(-rc));
+		ts_observed_destroy(observed);
+		return;
+	}
+	ts_log(TS_LOG_DEBUG, "a step of %" PRIu32 " ops is known",
+	        observed->op_count);
+	shape->published = true;
+	if (profiler.watch.ready)
+		profiler.watch.ready(observed, profiler.watch.data);
 }
 
 static uint64_t step_peak(const struct ts_recording *step)
@@ -196,7 +206,7 @@ static bool is_worth_writing(
 	uint64_t peak = step_peak(step);
 	bool again = shape->seen > 1;
 
-	if (!shape->timed)
+	if (!shape->timed || !*ts_agent.config.profile)
 		return false;
 	if (shape->hash != profiler.written_hash &&
 	        (again < profiler.written_again ||
@@ -227,7 +237,9 @@ static void decide_timing(const struct ts_shape *shape)
 static void forget_periods(void)
 {
 	ts_shapes_finish(&profiler.shapes);
+	ts_track_clear();
 	profiler.shapes.steps = 0;
+	atomic_store(&profiler.followed, 0);
 	profiler.timed = 0;
 	profiler.done_in_row = 0;
 	profiler.written_hash = 0;
@@ -249,37 +261,150 @@ static void revive(struct ts_recording *step)
 	}
 }
 
+/* Asked while the device is idle anyway: a step was waited for. */
+static void look_at_devices(const struct ts_recording *step)
+{
+	bool seen[TS_AGENT_DEVICES] = {false};
+
+	if (atomic_load(&ts_agent.capturing))
+		return;
+	for (size_t i = 0; i < step->block_count; i++) {
+		int device = step->blocks[i].device;
+
+		if (device >= 0 && device < TS_AGENT_DEVICES && !seen[device])
+			ts_device_look(device, &profiler.facts[device]);
+		if (device >= 0 && device < TS_AGENT_DEVICES)
+			seen[device] = true;
+	}
+}
+
+static bool is_to_publish(const struct ts_shape *shape)
+{
+	return !shape->published && shape->timed >= REFERENCE_STEPS &&
+	       (!profiler.by_period || shape->seen >= PERIODS_MIN);
+}
+
+/* What is to be done with a step of a known shape. Takes over its content. */
+static void use_step(
+        struct ts_recording *step, struct ts_shape *shape, bool write)
+{
+	bool publishes = is_to_publish(shape);
+	struct ts_observed *observed;
+
+	if (!write && !publishes) {
+		ts_recording_finish(step);
+		return;
+	}
+	observed = ts_observed_create(step, shape, profiler.facts);
+	if (!observed)
+		return;
+	if (write)
+		write_profiles(observed, shape);
+	if (publishes)
+		publish(observed, shape);
+	else
+		ts_observed_destroy(observed);
+}
+
+/*
+ * Every shape that comes again is followed, and none needs more times; nor has
+ * another come in between.
+ */
+static bool may_pause(const struct ts_shape *shape)
+{
+	size_t wanted = ts_shapes_recent(&profiler.shapes, RECENT_STEPS);
+
+	return shape->published && wanted && profiler.done_in_row > wanted &&
+	       !ts_recorder_is_timing();
+}
+
 static void take_step(bool wait)
 {
 	struct ts_recording step;
 	struct ts_shape *shape;
 	uint64_t timed;
-	bool wanted, was_again = profiler.written_again;
+	bool write, was_again = profiler.written_again;
 
 	if (!ts_recorder_take(wait, &step))
 		return;
 	if (!wait)
 		revive(&step);
-	if (wait && !profiler.knows_device)
-		look_at_device();
-	if (!ts_recorder_saw_backward())
+	else
+		look_at_devices(&step);
+	if (!ts_recorder_saw_backward() && !atomic_load(&profiler.marked))
 		profiler.by_period = true;
 	else if (profiler.by_period)
 		forget_periods();
-	timed = ts_shapes_timed(&profiler.shapes);
+	timed = profiler.shapes.timed;
 	shape = ts_shapes_note(&profiler.shapes, &step);
-	timed = ts_shapes_timed(&profiler.shapes) - timed;
-	atomic_store(&profiler.steps, profiler.shapes.steps);
-	if (shape) {
-		wanted = timed && is_worth_writing(&step, shape);
-		if (wait)
-			decide_timing(shape);
-		else
-			wanted &= !was_again;
-		if (wanted)
-			write_profile(&step, shape);
+	timed = profiler.shapes.timed - timed;
+	atomic_store(&profiler.taken, profiler.shapes.steps);
+	if (!shape) {
+		profiler.done_in_row = 0;
+		ts_recording_finish(&step);
+		return;
 	}
-	ts_recording_finish(&step);
+	write = timed && is_worth_writing(&step, shape);
+	if (wait)
+		decide_timing(shape);
+	else
+		write &= !was_again;
+	use_step(&step, shape, write);
+	if (wait && may_pause(shape)) {
+		ts_log(TS_LOG_DEBUG, "steps are followed, no longer recorded");
+		ts_recorder_pause();
+	}
+}
+
+/* Everything that is alive now may be used by what is recorded next. */
+static void resume(void)
+{
+	struct ts_blocks *blocks = &ts_agent.blocks;
+	struct ts_block *block;
+
+	atomic_store(&profiler.wanted, false);
+	if (ts_recorder_is_recording())
+		return;
+	ts_log(TS_LOG_DEBUG, "ops are recorded again");
+	profiler.done_in_row = 0;
+	ts_recorder_resume();
+	ts_mutex_lock(&blocks->lock);
+	for (block = ts_blocks_next_locked(blocks, 0); block;
+	        block = ts_blocks_next_locked(blocks, block->address)) {
+		block->touched = true;
+		ts_recorder_knows(block);
+	}
+	ts_mutex_unlock(&blocks->lock);
+}
+
+/* An op that was followed only. */
+static void follow(const struct ts_op *op)
+{
+	bool lost;
+
+	if (op->spot.ends) {
+		atomic_fetch_add_explicit(
+		        &profiler.followed, 1, memory_order_relaxed);
+		call(profiler.watch.step_ends, op);
+	}
+	/* A backward outside all steps that are known belongs to a new one. */
+	lost = !op->spot.sure &&
+	       (op->backward || ts_track_astray() > ASTRAY_MAX);
+	if (!lost &&
+	        !atomic_load_explicit(&profiler.wanted, memory_order_relaxed))
+		return;
+	if (atomic_exchange(&profiler.taking, true))
+		return;
+	resume();
+	atomic_store(&profiler.taking, false);
+}
+
+static void take(bool wait)
+{
+	if (atomic_exchange(&profiler.taking, true))
+		return;
+	take_step(wait);
+	atomic_store(&profiler.taking, false);
 }
 
 void ts_profiler_end(struct ts_op *op, bool issued)
@@ -287,16 +412,29 @@ void ts_profiler_end(struct ts_op *op, bool issued)
 	if (!profiler.on)
 		return;
 	if (!issued) {
+		ts_track_lose();
 		ts_timing_release(op->timer);
 		return;
 	}
+	if (!op->recorded) {
+		follow(op);
+		return;
+	}
 	ts_timing_end(op->timer, op->stream);
-	if (!ts_recorder_op(op, ends_period()))
+	if (op->spot.ends)
+		call(profiler.watch.step_ends, op);
+	if (ts_recorder_op(op, ends_period()))
+		take(true);
+}
+
+void ts_profiler_mark(void)
+{
+	if (!profiler.on)
 		return;
-	if (atomic_exchange(&profiler.taking, true))
-		return;
-	take_step(true);
-	atomic_store(&profiler.taking, false);
+	atomic_store(&profiler.marked, true);
+	ts_track_mark();
+	if (ts_recorder_mark())
+		take(true);
 }
 
 void ts_profiler_synchronized(void)
@@ -307,8 +445,6 @@ void ts_profiler_synchronized(void)
 
 void ts_profiler_stop(void)
 {
-	if (!profiler.on || atomic_exchange(&profiler.taking, true))
-		return;
-	take_step(false);
-	atomic_store(&profiler.taking, false);
+	if (profiler.on)
+		take(false);
 }

@@ -19,10 +19,27 @@
 
 void ts_recorder_init(void);
 
-/* Blocks of @device come and go. Reported: by the framework. */
-void ts_recorder_born(uint64_t serial, uint64_t address, uint64_t bytes,
-        int device, bool reported);
-void ts_recorder_died(uint64_t serial);
+/* Blocks come and go. Counted in any case. */
+void ts_recorder_born(const struct ts_block *block);
+void ts_recorder_died(const struct ts_block *block);
+
+/* A block that was there before; not counted. */
+void ts_recorder_knows(const struct ts_block *block);
+
+/*
+ * Stops recording ops, or begins again with the next one: the step that it
+ * belongs to is marked as partial, and ts_recorder_knows() must tell the blocks
+ * there are. On when the recorder is made.
+ */
+void ts_recorder_pause(void);
+void ts_recorder_resume(void);
+bool ts_recorder_is_recording(void);
+
+/*
+ * The signatures of the ops that belong to no finished step yet, and how many.
+ * The caller frees them; NULL without memory.
+ */
+size_t ts_recorder_signatures(uint64_t **ret_signatures);
 
 /* What the block holds is a library's own. */
 void ts_recorder_scratch(uint64_t serial);
@@ -40,6 +57,11 @@ bool ts_recorder_saw_backward(void);
  */
 bool ts_recorder_op(const struct ts_op *op, bool ends_step);
 
+/*
+ * A step ends after the ops so far, and from now on only here. True as above.
+ */
+bool ts_recorder_mark(void);
+
 /* Reads the timers of what the device has done. Makes driver calls. */
 void ts_recorder_settle(void);
 
@@ -50,10 +72,10 @@ void ts_recorder_settle(void);
  */
 bool ts_recorder_take(bool wait, struct ts_recording *ret_recording);
 
-/* The process ends: whether what it did last completes a step. */
-bool ts_recorder_is_complete(void);
-
-/* Most bytes of reported blocks that ever lived together on a device. */
-uint64_t ts_recorder_peak_bytes(void);
+/*
+ * Most bytes of reported blocks that ever lived together on @device; on any one
+ * where it is negative.
+ */
+uint64_t ts_recorder_peak_bytes(int device);
 
 #endif

@@ -39,13 +39,17 @@ struct ts_rec_use {
 
 struct ts_rec_op {
 	uint64_t signature;
+	uint64_t family;            /* the same without geometry and sizes */
 	const struct ts_func *func; /* NULL but for a launch */
 	const char *name;           /* of a copy or set: constant text */
 	uint64_t stream, bytes;
 	uint64_t first_use; /* number of its first use */
 	uint64_t duration_ns;
-	uint64_t gap_ns; /* from the start of the op before; or unknown */
+	uint64_t gap_ns;     /* from the start of the op before; or unknown */
+	uint64_t first_word; /* number of its first word of parameters */
 	uint32_t use_count;
+	uint32_t word_count;  /* words.h; 0: none were kept */
+	uint32_t layout_used; /* layout.h */
 	uint32_t grid[3], block[3], shared_bytes;
 	int32_t timer;
 	uint8_t kind; /* enum ts_rec_kind */
@@ -82,9 +86,14 @@ struct ts_recording {
 	uint64_t first_use;
 	struct ts_rec_use *uses;
 	size_t use_count;
+	/* Words [first_word, first_word + word_count). */
+	uint64_t first_word;
+	uint64_t *words;
+	size_t word_count;
 	struct ts_rec_block *blocks;
 	size_t block_count;
 	uint64_t duration_ns; /* first op to first op of what follows */
+	bool partial;         /* its first ops were not recorded */
 };
 
 static inline const struct ts_rec_use *ts_recording_use(
@@ -94,8 +103,18 @@ static inline const struct ts_rec_use *ts_recording_use(
 	return &recording->uses[op->first_use - recording->first_use + index];
 }
 
+static inline uint64_t *ts_recording_words(
+        const struct ts_recording *recording, const struct ts_rec_op *op)
+{
+	return &recording->words[op->first_word - recording->first_word];
+}
+
 /* From the first op to the first of what follows; or unknown. */
 uint64_t ts_recording_duration(const struct ts_recording *recording);
+
+/* How many kernels its first @count ops launch. */
+uint64_t ts_recording_launches(
+        const struct ts_recording *recording, size_t count);
 
 /* Frees what it owns and clears it. */
 void ts_recording_finish(struct ts_recording *recording);

@@ -4,12 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/funcs.h"
 #include "agent/hash.h"
+#include "agent/layout.h"
+#include "agent/words.h"
 
 static void clear(struct ts_shape *shape)
 {
 	free(shape->signatures);
 	free(shape->best_ns);
+	free(shape->words);
+	free(shape->word_class);
 	memset(shape, 0, sizeof(*shape));
 }
 
@@ -68,6 +73,15 @@ static struct ts_shape *free_place(struct ts_shapes *shapes)
 	return oldest;
 }
 
+static size_t words_of(const struct ts_recording *step)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < step->op_count; i++)
+		count += step->ops[i].word_count;
+	return count;
+}
+
 static struct ts_shape *add(
         struct ts_shapes *shapes, const struct ts_recording *step)
 {
@@ -79,7 +93,11 @@ static struct ts_shape *add(
 	shape->hash = TS_HASH_START;
 	shape->signatures = malloc((ops + 1) * sizeof(uint64_t));
 	shape->best_ns = malloc((ops + 1) * sizeof(uint64_t));
-	if (!shape->signatures || !shape->best_ns) {
+	shape->word_count = words_of(step);
+	shape->words = malloc((shape->word_count + 1) * sizeof(uint64_t));
+	shape->word_class = malloc(shape->word_count + 1);
+	if (!shape->signatures || !shape->best_ns || !shape->words ||
+	        !shape->word_class) {
 		clear(shape);
 		*shape = shapes->shapes[--shapes->count];
 		memset(&shapes->shapes[shapes->count], 0, sizeof(*shape));
@@ -91,6 +109,67 @@ static struct ts_shape *add(
 		shape->hash = ts_hash_word(shape->hash, shape->signatures[i]);
 	}
 	return shape;
+}
+
+/* The use whose block @address lies in, or op->use_count. */
+static uint32_t use_around(const struct ts_recording *step,
+        const struct ts_rec_op *op, uint64_t address)
+{
+	for (uint32_t i = 0; i < op->use_count; i++) {
+		const struct ts_rec_block *block =
+		        &step->blocks[ts_recording_use(step, op, i)->block];
+
+		if (address - block->address < block->bytes)
+			return i;
+	}
+	return op->use_count;
+}
+
+/* What the word is in this step; a pointer becomes use and offset. */
+static enum ts_word_class classify(const struct ts_recording *step,
+        const struct ts_rec_op *op, const struct ts_word *place, uint64_t *word)
+{
+	uint32_t use;
+
+	if (place->bytes != 8)
+		return TS_WORD_CONSTANT;
+	use = use_around(step, op, *word);
+	if (use == op->use_count)
+		return TS_WORD_CONSTANT;
+	/* Left over from other calls. */
+	if (!ts_layout_keeps(op->func->layout, op->layout_used, place->param,
+	            place->offset))
+		return TS_WORD_VARYING;
+	*word = ts_word_pointer(use,
+	        *word - step->blocks[ts_recording_use(step, op, use)->block]
+	                        .address);
+	return TS_WORD_POINTER;
+}
+
+/* First step of the shape: as they are. Later ones: what has stayed. */
+static void merge_words(struct ts_shape *shape, const struct ts_recording *step)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < step->op_count; i++) {
+		const struct ts_rec_op *op = &step->ops[i];
+		const uint64_t *words = ts_recording_words(step, op);
+
+		for (uint32_t k = 0; k < op->word_count; k++, at++) {
+			struct ts_word place = ts_words_at(op->func, k);
+			uint64_t word = words[k];
+			uint8_t found =
+			        (uint8_t)classify(step, op, &place, &word);
+
+			if (!shape->seen) {
+				shape->words[at] = word;
+				shape->word_class[at] = found;
+			} else if (shape->word_class[at] != found ||
+			           shape->words[at] != word) {
+				shape->word_class[at] = TS_WORD_VARYING;
+			}
+		}
+	}
 }
 
 /* The shorter of shape's and step's, into both. True: all were there. */
@@ -106,20 +185,37 @@ static bool merge_times(struct ts_shape *shape, struct ts_recording *step)
 			*best = step->ops[i].duration_ns;
 		step->ops[i].duration_ns = *best;
 	}
-	if (step->duration_ns < shape->step_ns)
-		shape->step_ns = step->duration_ns;
-	step->duration_ns = shape->step_ns;
 	shape->timed += all;
 	return all;
+}
+
+/*
+ * The period of a step after other work is not that of steps in a row: it
+ * stands only as long as no other is known.
+ */
+static void merge_period(
+        struct ts_shape *shape, struct ts_recording *step, bool cut)
+{
+	bool known = shape->step_ns != TS_UNKNOWN_NS;
+	bool better = !known || (shape->period_cut && !cut) ||
+	              (shape->period_cut == cut &&
+	                      step->duration_ns < shape->step_ns);
+
+	if (better && step->duration_ns != TS_UNKNOWN_NS) {
+		shape->step_ns = step->duration_ns;
+		shape->period_cut = cut;
+	}
+	step->duration_ns = shape->step_ns;
 }
 
 struct ts_shape *ts_shapes_note(
         struct ts_shapes *shapes, struct ts_recording *step)
 {
 	struct ts_shape *shape = find(shapes, step);
+	bool cut = false;
 
 	shapes->steps++;
-	if (!shape)
+	if (!shape && !step->partial)
 		shape = add(shapes, step);
 	if (!shape)
 		return NULL;
@@ -128,18 +224,16 @@ struct ts_shape *ts_shapes_note(
 
 		shapes->other_ops += more;
 		ts_recording_cut(step, more);
-		/* Its period is not that of steps in a row. */
-		step->duration_ns = TS_UNKNOWN_NS;
+		step->duration_ns = ts_recording_duration(step);
+		cut = true;
 	}
+	if (shape->word_count == words_of(step))
+		merge_words(shape, step);
 	shape->seen++;
 	shape->last = shapes->steps;
+	merge_period(shape, step, cut);
 	shapes->timed += merge_times(shape, step);
 	return shape;
-}
-
-uint64_t ts_shapes_timed(const struct ts_shapes *shapes)
-{
-	return shapes->timed;
 }
 
 size_t ts_shapes_recent(const struct ts_shapes *shapes, uint64_t steps)

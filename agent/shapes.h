@@ -17,16 +17,22 @@ struct ts_shape {
 	uint64_t *signatures;
 	uint64_t *best_ns; /* by op: the shortest so far, or TS_UNKNOWN_NS */
 	size_t op_count;
+	/* By word of parameters, in the order of ops: words.h. */
+	uint64_t *words; /* what a constant is, where a pointer leads */
+	uint8_t *word_class;
+	size_t word_count;
 	uint64_t step_ns; /* likewise, of the whole */
+	bool period_cut;  /* step_ns is of a step after other work */
 	uint64_t seen, timed;
-	uint64_t last; /* number of the last step of this shape */
+	uint64_t last;  /* number of the last step of this shape */
+	bool published; /* the owner's to set and read */
 };
 
 struct ts_shapes {
 	struct ts_shape shapes[TS_SHAPES_MAX];
 	size_t count;
 	uint64_t steps;     /* so far */
-	uint64_t timed;     /* of them */
+	uint64_t timed;     /* of them: those that had all their times */
 	uint64_t other_ops; /* before steps, belonging to none */
 };
 
@@ -34,13 +40,12 @@ void ts_shapes_finish(struct ts_shapes *shapes);
 
 /*
  * Takes note of a step; cuts from @step what is not part of it and gives it
- * the shortest times of its shape. NULL without memory.
+ * the shortest times of its shape. Its words become offsets where they are
+ * pointers. NULL without memory, or for a step that is not all there and no
+ * known one.
  */
 struct ts_shape *ts_shapes_note(
         struct ts_shapes *shapes, struct ts_recording *step);
-
-/* Steps of all shapes that had all their times. */
-uint64_t ts_shapes_timed(const struct ts_shapes *shapes);
 
 /* How many shapes came again among the last @steps steps. */
 size_t ts_shapes_recent(const struct ts_shapes *shapes, uint64_t steps);

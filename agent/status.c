@@ -55,11 +55,12 @@ static void read_tape(struct tape_figures *figures)
 
 	memset(figures, 0, sizeof(*figures));
 	ts_mutex_lock(&tape->lock);
-	memcpy(figures->totals, tape->totals, sizeof(figures->totals));
-	figures->captured = tape->captured;
-	figures->collectives = tape->collectives;
-	for (int kind = 0; kind < TS_OP_KIND_COUNT; kind++)
+	figures->captured = atomic_load(&tape->captured);
+	figures->collectives = atomic_load(&tape->collectives);
+	for (int kind = 0; kind < TS_OP_KIND_COUNT; kind++) {
+		figures->totals[kind] = atomic_load(&tape->totals[kind]);
 		figures->ops += figures->totals[kind];
+	}
 	figures->steps = ts_step_last(&tape->step, &first, &figures->step_ops);
 	ts_mutex_unlock(&tape->lock);
 	/* The profiler tells evaluation and changing shapes from steps. */
@@ -172,7 +173,7 @@ static json_t *status_json(const struct tape_figures *tape)
 	                    : json_null());
 	json_object_set_new(json, "peak_block_bytes",
 	        ts_profiler_is_on()
-	                ? json_integer((json_int_t)ts_recorder_peak_bytes())
+	                ? json_integer((json_int_t)ts_recorder_peak_bytes(-1))
 	                : json_null());
 	json_object_set_new(json, "devices", devices);
 	return json;

@@ -75,8 +75,7 @@ static void trim(struct ts_tape *tape)
 		drop_oldest(tape, tape->op_count - TS_TAPE_MAX / 2);
 }
 
-static bool append(
-        struct ts_tape *tape, const struct ts_op *op, uint64_t signature)
+static bool append(struct ts_tape *tape, const struct ts_op *op)
 {
 	struct ts_tape_op *record;
 
@@ -90,7 +89,7 @@ static bool append(
 		return false;
 	record = &tape->ops[tape->op_count % tape->op_capacity];
 	*record = (struct ts_tape_op){
-	        .signature = signature,
+	        .signature = op->signature,
 	        .func = op->func,
 	        .name = op->name,
 	        .stream = op->stream,
@@ -113,18 +112,23 @@ static bool append(
 	return true;
 }
 
+void ts_tape_count(struct ts_tape *tape, const struct ts_op *op)
+{
+	_Atomic uint64_t *count =
+	        op->capturing ? &tape->captured : &tape->totals[op->kind];
+
+	atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+	if (op->collective && !op->capturing)
+		atomic_fetch_add_explicit(
+		        &tape->collectives, 1, memory_order_relaxed);
+}
+
 void ts_tape_record(struct ts_tape *tape, const struct ts_op *op)
 {
-	uint64_t signature = ts_op_signature(op);
-
+	ts_tape_count(tape, op);
 	ts_mutex_lock(&tape->lock);
-	if (op->capturing)
-		tape->captured++;
-	else
-		tape->totals[op->kind]++;
-	tape->collectives += op->collective && !op->capturing;
-	if (append(tape, op, signature)) {
-		ts_step_push(&tape->step, signature);
+	if (append(tape, op)) {
+		ts_step_push(&tape->step, op->signature);
 		atomic_store_explicit(&tape->pace.count, tape->step.count,
 		        memory_order_relaxed);
 		atomic_store_explicit(&tape->pace.period,

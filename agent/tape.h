@@ -45,10 +45,12 @@ struct ts_tape {
 	struct ts_use *uses;
 	size_t use_capacity;
 	uint64_t use_count, oldest_use;
-	uint64_t totals[TS_OP_KIND_COUNT]; /* issued to the device */
-	uint64_t captured;                 /* recorded into graphs instead */
-	uint64_t collectives; /* of those issued: launches of collectives */
-	uint64_t lost;        /* not recorded for want of host memory */
+	/* Not guarded. */
+	_Atomic uint64_t totals[TS_OP_KIND_COUNT]; /* issued to the device */
+	_Atomic uint64_t captured; /* recorded into graphs instead */
+	_Atomic uint64_t collectives; /* launches of them, of those issued */
+	/* Guarded by lock again. */
+	uint64_t lost; /* not recorded for want of host memory */
 	struct ts_step step;
 	struct ts_pace pace; /* written with the lock held */
 };
@@ -56,8 +58,11 @@ struct ts_tape {
 int ts_tape_init(struct ts_tape *tape);
 void ts_tape_finish(struct ts_tape *tape);
 
-/* Records an op that was issued. */
+/* Records an op that was issued, and signed. */
 void ts_tape_record(struct ts_tape *tape, const struct ts_op *op);
+
+/* Counts it, and keeps nothing of it. */
+void ts_tape_count(struct ts_tape *tape, const struct ts_op *op);
 
 /* Reading, with the lock held by the caller. @number must be kept. */
 const struct ts_tape_op *ts_tape_op(

@@ -181,10 +181,12 @@ json_t *ts_tape_json(void)
 	        .blocks = json_array(),
 	        .functions = json_array()};
 	json_t *json = ts_json_head("tape"), *ops = json_array();
-	uint64_t first, length, steps;
+	uint64_t first, length, steps, totals[TS_OP_KIND_COUNT];
 
 	ts_map_init(&writer.places);
 	json_object_set_new(json, "devices", devices_json());
+	for (int kind = 0; kind < TS_OP_KIND_COUNT; kind++)
+		totals[kind] = atomic_load(&tape->totals[kind]);
 	ts_mutex_lock(&tape->lock);
 	steps = ts_step_last(&tape->step, &first, &length);
 	if (!steps || first < tape->oldest_op) {
@@ -194,8 +196,8 @@ json_t *ts_tape_json(void)
 	for (uint64_t i = first; i < first + length; i++)
 		json_array_append_new(ops, op_json(&writer, i));
 	json_object_set_new(json, "totals",
-	        ts_tape_totals(
-	                tape->totals, tape->captured, tape->collectives));
+	        ts_tape_totals(totals, atomic_load(&tape->captured),
+	                atomic_load(&tape->collectives)));
 	json_object_set_new(
 	        json, "lost_ops", json_integer((json_int_t)tape->lost));
 	ts_mutex_unlock(&tape->lock);

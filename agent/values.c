@@ -29,6 +29,7 @@ struct work {
 	/* Open addressing by hash. */
 	struct signature *signatures;
 	size_t signature_slots;
+	bool main_device;  /* the first of the step's */
 	bool *old;         /* by block */
 	uint32_t *current; /* by block: its value now, or TS_NONE */
 	/* Of one op. */
@@ -181,9 +182,29 @@ static uint32_t next_version(struct work *work, uint32_t block)
 	return value;
 }
 
+/* What touches no block is taken for the first device's. */
+static bool is_here(const struct work *work, const struct ts_rec_op *op)
+{
+	const struct ts_recording *step = work->step;
+
+	for (uint32_t i = 0; i < op->use_count; i++)
+		if (step->blocks[ts_recording_use(step, op, i)->block].device ==
+		        work->values->device)
+			return true;
+	return !op->use_count && work->main_device;
+}
+
+static uint64_t duration_of(const struct work *work, const struct ts_rec_op *op)
+{
+	return op->duration_ns == TS_UNKNOWN_NS || !is_here(work, op)
+	               ? 0
+	               : op->duration_ns;
+}
+
 static int add_op(struct work *work, uint32_t index)
 {
 	const struct ts_rec_op *op = &work->step->ops[index];
+	uint64_t first_use = op->first_use - work->step->first_use;
 	uint32_t n_reads = 0, n_writes = 0;
 	struct signature *signature;
 	int rc = get_signature(work, index, &signature);
@@ -202,17 +223,19 @@ static int add_op(struct work *work, uint32_t index)
 			continue;
 		if (*current == TS_NONE && !use->fresh)
 			*current = first_value(work, use->block);
-		if (work->roles[i] != TS_ROLE_WRITE && *current != TS_NONE)
+		if (work->roles[i] != TS_ROLE_WRITE && *current != TS_NONE) {
+			work->values->use_read[first_use + i] = *current;
 			work->reads[n_reads++] = *current;
+		}
 		if (work->roles[i] == TS_ROLE_READ)
 			continue;
 		*current = next_version(work, use->block);
 		if (work->builder->err)
 			return work->builder->err;
+		work->values->use_write[first_use + i] = *current;
 		work->writes[n_writes++] = *current;
 	}
-	ts_builder_op(work->builder, signature->index,
-	        op->duration_ns == TS_UNKNOWN_NS ? 0 : op->duration_ns,
+	ts_builder_op(work->builder, signature->index, duration_of(work, op),
 	        work->reads, n_reads, work->writes, n_writes);
 	return work->builder->err;
 }
@@ -372,6 +395,15 @@ static uint32_t most_uses(const struct ts_recording *step)
 	return most;
 }
 
+static uint32_t *none(size_t count)
+{
+	uint32_t *made = malloc((count + 1) * sizeof(*made));
+
+	for (size_t i = 0; made && i < count; i++)
+		made[i] = TS_NONE;
+	return made;
+}
+
 static int init_work(struct work *work)
 {
 	size_t blocks = work->step->block_count + 1;
@@ -386,8 +418,11 @@ static int init_work(struct work *work)
 	work->reads = malloc(uses * sizeof(*work->reads));
 	work->writes = malloc(uses * sizeof(*work->writes));
 	work->values->kind = malloc(blocks * sizeof(*work->values->kind));
+	work->values->use_read = none(work->step->use_count);
+	work->values->use_write = none(work->step->use_count);
 	if (!work->signatures || !work->old || !work->current || !work->roles ||
-	        !work->reads || !work->writes || !work->values->kind)
+	        !work->reads || !work->writes || !work->values->kind ||
+	        !work->values->use_read || !work->values->use_write)
 		return -ENOMEM;
 	for (size_t i = 0; i < blocks; i++)
 		work->current[i] = TS_NONE;
@@ -406,7 +441,7 @@ static void finish_work(struct work *work)
 	free(work->writes);
 }
 
-int ts_values_build(const struct ts_recording *step,
+int ts_values_build(const struct ts_recording *step, int device,
         struct ts_profile_builder *builder, struct ts_values *ret_values)
 {
 	struct work work = {
@@ -414,7 +449,8 @@ int ts_values_build(const struct ts_recording *step,
 	int rc;
 
 	memset(ret_values, 0, sizeof(*ret_values));
-	ret_values->device = ts_memline_device(step);
+	ret_values->device = device;
+	work.main_device = device == ts_memline_device(step);
 	rc = init_work(&work);
 	for (uint32_t i = 0; !rc && i < step->op_count; i++)
 		rc = add_op(&work, i);
@@ -433,6 +469,8 @@ void ts_values_finish(struct ts_values *values)
 	for (size_t i = 0; i < values->signature_count; i++)
 		free(values->labels[i]);
 	free(values->kind);
+	free(values->use_read);
+	free(values->use_write);
 	free(values->block_of);
 	free(values->hashes);
 	free(values->example);

@@ -11,7 +11,10 @@
 #include "planner/profile.h"
 
 struct ts_values {
-	int device;         /* whose blocks the profile is of */
+	int device; /* whose blocks the profile is of */
+	/* By use of the step, from 0: the value it reads and the one it leaves
+	 * behind; TS_NONE: none, or a block of another device. */
+	uint32_t *use_read, *use_write;
 	uint8_t *kind;      /* by block: enum ts_value_kind */
 	uint32_t *block_of; /* by value: its block */
 	size_t value_room;
@@ -23,10 +26,12 @@ struct ts_values {
 };
 
 /*
- * Fills @builder from @step. Returns 0 or a negative errno; @ret_values is
- * finished by the caller after success only.
+ * Fills @builder from @step, as @device sees it: ops have the same index as in
+ * the step, but those of other devices take no time and touch nothing. Returns
+ * 0 or a negative errno; @ret_values is finished by the caller after success
+ * only.
  */
-int ts_values_build(const struct ts_recording *step,
+int ts_values_build(const struct ts_recording *step, int device,
         struct ts_profile_builder *builder, struct ts_values *ret_values);
 void ts_values_finish(struct ts_values *values);
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/device.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/agent_internal.h"
+#include "agent/base/log.h"
+
+/* Driver allocations, in which the framework's blocks lie. */
+static uint64_t allocated_bytes(int device)
+{
+	struct ts_blocks *blocks = &ts_agent.blocks;
+	struct ts_map_node *node;
+	uint64_t bytes = 0;
+
+	ts_mutex_lock(&blocks->lock);
+	node = ts_map_ceiling(&blocks->allocations, 0);
+	while (node) {
+		/* The node is the allocation's first member. */
+		const struct ts_allocation *allocation = (void *)node;
+
+		if (allocation->whole.device == device)
+			bytes += allocation->whole.bytes;
+		node = ts_map_ceiling(&blocks->allocations, node->key + 1);
+	}
+	ts_mutex_unlock(&blocks->lock);
+	return bytes;
+}
+
+/* Within the limit, as every other use of memory. */
+static int measure_link(int device, struct ts_bandwidth *link)
+{
+	struct ts_pager *pager = ts_agent_pager(device);
+	struct ts_shortage shortage;
+	int rc;
+
+	if (pager &&
+	        ts_pager_make_room(pager, TS_BANDWIDTH_BYTES, 0, &shortage))
+		return -ENOMEM;
+	rc = ts_bandwidth_measure(ts_agent.ops, link);
+	if (pager)
+		ts_pager_room_changed(pager);
+	return rc;
+}
+
+/* The device's context is current. */
+static void look(int device, struct ts_device_facts *facts)
+{
+	size_t free_bytes, total_bytes;
+	int rc;
+
+	if (ts_agent.ops->device_name(
+	            facts->name, sizeof(facts->name), device) != CUDA_SUCCESS)
+		strcpy(facts->name, "?");
+	if (ts_agent.ops->mem_get_info(&free_bytes, &total_bytes) ==
+	        CUDA_SUCCESS) {
+		uint64_t used = total_bytes - free_bytes;
+		uint64_t ours = allocated_bytes(device);
+
+		facts->bytes = total_bytes;
+		facts->outside_bytes = used > ours ? used - ours : 0;
+	}
+	rc = measure_link(device, &facts->link);
+	facts->link_measured = !rc;
+	if (rc)
+		ts_log(TS_LOG_WARN,
+		        "profile: the link's speed is not measured (%s), "
+		        "guessed",
+		        strerror(-rc));
+	facts->known = true;
+}
+
+void ts_device_look(int device, struct ts_device_facts *facts)
+{
+	CUcontext context = NULL;
+	CUdevice current = -1;
+
+	if (facts->known || device < 0 || device >= TS_AGENT_DEVICES)
+		return;
+	ts_agent.ops->ctx_get_device(&current);
+	if (current == device) {
+		look(device, facts);
+		return;
+	}
+	ts_mutex_lock(&ts_agent.lock);
+	context = ts_agent.devices[device].primary;
+	ts_mutex_unlock(&ts_agent.lock);
+	if (!context || ts_agent.ops->ctx_push(context) != CUDA_SUCCESS)
+		return;
+	look(device, facts);
+	ts_agent.ops->ctx_pop(&context);
+}
