@@ -5,6 +5,7 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "agent/declared.h"
 #include "agent/base/peek.h"
 #include "agent/profiler.h"
 
@@ -169,6 +170,8 @@ CUresult ts_agent_op_begin(struct ts_op *op)
 		op->func = ts_funcs_get(&ts_agent.funcs, op->function);
 		if (wants_uses(op))
 			ts_op_touch_params(op, &ts_agent.blocks);
+		else
+			op->collective = ts_declared_collective();
 	}
 	ts_op_sign(op);
 	op->capturing = goes_into_graph(op);

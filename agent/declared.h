@@ -42,6 +42,13 @@ void ts_declared_end(void);
 /* What is declared now, or NULL. */
 const struct ts_declaration *ts_declared(void);
 
+static inline bool ts_declared_collective(void)
+{
+	const struct ts_declaration *said = ts_declared();
+
+	return said && said->collective;
+}
+
 /*
  * How the operands in [address, address + bytes) are used, all of them
  * together; false where none lies there.
