@@ -5,8 +5,8 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
-#include "agent/declared.h"
 #include "agent/base/peek.h"
+#include "agent/declared.h"
 #include "agent/profiler.h"
 
 /* Larger copies are data, not tables of addresses. */

@@ -47,7 +47,7 @@ struct ts_tape {
 	uint64_t use_count, oldest_use;
 	/* Not guarded. */
 	_Atomic uint64_t totals[TS_OP_KIND_COUNT]; /* issued to the device */
-	_Atomic uint64_t captured; /* recorded into graphs instead */
+	_Atomic uint64_t captured;    /* recorded into graphs instead */
 	_Atomic uint64_t collectives; /* launches of them, of those issued */
 	/* Guarded by lock again. */
 	uint64_t lost; /* not recorded for want of host memory */
