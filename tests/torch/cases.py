@@ -29,6 +29,7 @@ from harness import (
     run,
     run_once,
 )
+import content
 import exact
 import mutation
 import observed
@@ -82,6 +83,7 @@ def write_results():
         kept.setdefault(name, {}).update(by_case)
     text = json.dumps(kept, indent=1, sort_keys=True) + "\n"
     path.write_text(text, encoding="utf-8")
+    mutation.write_results()
 
 
 def losses(outcome):
@@ -383,6 +385,7 @@ def all_cases():
             name, vision, name, "--batch", batch, steps=3, full=True, big=True
         )
     cases += mutation.all_cases()
+    cases += content.all_cases()
     cases.append(Case("torch/roofline", roofline))
     cases.append(Case("torch/products", products))
     for venv in "venv", "venv-2.11":

@@ -10,12 +10,10 @@ liveness and order; and what the device calls harmless must change nothing.
 import json
 import pathlib
 import random
-import re
-import subprocess
-import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from harness import BIG_DEVICE, ROOT, TRAIN_GPT, WORKLOADS, Spec, environment
+from harness import ROOT, TRAIN_GPT, WORKLOADS
+from repeat import Runner
 from runner import Case, expect, expect_equal
 
 SEED = 20
@@ -26,7 +24,8 @@ KINDS = {
     "launch": "launches",
     "wait": "event_waits",
 }
-SECONDS = 120  # the longest run, on a busy machine
+# Of the peak beside the context: what is left to a capped subject.
+CAP = 0.5
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,16 @@ class Subject:
     script: pathlib.Path
     arguments: tuple
     steps: int = 2
+    capped: bool = False  # under tapeswap at half of its peak
+
+    def run(self, runner, *more, steps=None, mutation=""):
+        steps = self.steps if steps is None else steps
+        return runner.run(self.script, *self.arguments, "--steps", steps,
+                          *more, SIMGPU_MUTATE=mutation)
+
+
+def with_cap(subject):
+    return replace(subject, name=f"{subject.name}-cap", capped=True)
 
 
 SMALL = (
@@ -56,6 +65,13 @@ SMALL = (
         ("bert-small", "--batch", 2, "--sequence", 32),
     ),
 )
+# Small, and yet more than a few pages.
+SMALL_CAPPED = Subject(
+    "gpt-wide",
+    TRAIN_GPT,
+    ("--layers", 2, "--width", 512, "--sequence", 128, "--batch", 4,
+     "--vocabulary", 1024),
+)
 LARGE = (
     Subject("gpt", TRAIN_GPT, ()),
     Subject(
@@ -71,73 +87,22 @@ LARGE = (
 )
 
 
-class Runner:
-    """Runs one subject again and again; a context manager."""
-
-    def __init__(self, subject):
-        self.subject = subject
-        self.folder = tempfile.TemporaryDirectory(prefix="tapeswap-mutation-")
-        spec = Spec(
-            subject.script,
-            device=BIG_DEVICE,
-            settings=(("SIMGPU_CONTENT", "tags"), ("SIMGPU_RACES", "on")),
-        )
-        self.log = open(f"{self.folder.name}/log", "w+")
-        self.process = subprocess.Popen(
-            [str(ROOT / "build/venv/bin/python"),
-             str(ROOT / "tests/torch/many.py")],
-            env=environment(spec, self.folder.name),
-            cwd=self.folder.name,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            text=True,
-        )
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.stdin.close()
-        try:
-            self.process.wait(SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
-        self.log.close()
-        self.folder.cleanup()
-
-    def run(self, *arguments, steps=None, mutation=""):
-        """(exit status, output, report) of one run."""
-        report = pathlib.Path(f"{self.folder.name}/report.json")
-        output = pathlib.Path(f"{self.folder.name}/out")
-        report.unlink(missing_ok=True)
-        steps = self.subject.steps if steps is None else steps
-        argv = [
-            self.subject.script, *self.subject.arguments,
-            "--steps", steps, *arguments,
-        ]
-        request = {
-            "argv": [str(word) for word in argv],
-            "environment": {"SIMGPU_MUTATE": mutation},
-            "output": str(output),
-        }
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            self.log.seek(0)
-            expect(False, f"many.py ended\n{self.log.read()[-2000:]}")
-        text = output.read_text(errors="replace")
-        expect(report.exists(), f"{mutation}: no report\n{text[-2000:]}")
-        return int(answer), text, json.loads(report.read_text())
+# By subject: what became of its mutations, for tests/results.
+results = {}
 
 
-def outcome(text):
-    """Losses and digest of a run, as printed."""
-    losses = re.findall(r'(?:"loss": |  loss )([-+\w.]+)', text)
-    return losses, re.findall(r"^digest (\w+)$", text, re.M)
+def write_results():
+    path = ROOT / "tests/results/mutations.json"
+    kept = {}
+    if path.exists():
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    kept.update(results)
+    text = json.dumps(kept, indent=1, sort_keys=True) + "\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def outcome(run):
+    return run.losses(), run.digests()
 
 
 def draw(before, after, samples):
@@ -171,26 +136,47 @@ def judge(seen, wanted, report):
     return "missed", False
 
 
+def limit_of(subject):
+    """TAPESWAP_LIMIT of a capped subject: a share of its peak."""
+    if not subject.capped:
+        return None
+    with Runner() as runner:
+        report = subject.run(runner, "--digest").report
+    context = report["context_bytes"]
+    used = report["physical_peak_bytes"] - context
+    return str(context + int(used * CAP))
+
+
+def try_all(subject, samples, runner):
+    """(counts by what became of a mutation, lines on bad ones)"""
+    before = subject.run(runner, steps=0).report
+    after = subject.run(runner).report
+    plain = subject.run(runner, "--digest")
+    expect_equal(plain.code, 0, f"exit status\n{plain.out[-2000:]}\n")
+    for name in "races", "possible_races", "memory_errors":
+        expect_equal(plain.report[name], 0, f"{name} without a mutation")
+    wanted = outcome(plain)
+    expect_equal(len(wanted[0]), subject.steps, "losses")
+    expect_equal(len(wanted[1]), 1, "digests")
+    again = subject.run(runner, "--digest")
+    expect_equal(outcome(again), wanted, "losses and digest, run again")
+    bad, counts = [], {}
+    for mutation in draw(before, after, samples):
+        run = subject.run(runner, "--digest", mutation=mutation)
+        word, fine = judge(outcome(run), wanted, run.report)
+        kind = mutation.split(":")[0]
+        counts.setdefault(kind, {}).setdefault(word, 0)
+        counts[kind][word] += 1
+        if not fine:
+            (told,) = run.report["mutations"]
+            bad.append(f"{mutation}: {word}; {told['what']}; {told['why']}")
+    return counts, bad
+
+
 def mutations(subject, samples):
-    with Runner(subject) as runner:
-        _, _, before = runner.run(steps=0)
-        _, _, after = runner.run()
-        code, text, report = runner.run("--digest")
-        expect_equal(code, 0, "exit status without a mutation")
-        expect_equal(report["races"], 0, "races without a mutation")
-        wanted = outcome(text)
-        expect_equal(len(wanted[0]), subject.steps, "losses")
-        expect_equal(len(wanted[1]), 1, "digests")
-        _, text, _ = runner.run("--digest")
-        expect_equal(outcome(text), wanted, "losses and digest, run again")
-        bad, counts = [], {}
-        for mutation in draw(before, after, samples):
-            _, text, report = runner.run("--digest", mutation=mutation)
-            word, fine = judge(outcome(text), wanted, report)
-            counts[word] = counts.get(word, 0) + 1
-            if not fine:
-                (told,) = report["mutations"]
-                bad.append(f"{mutation}: {word}; {told['what']}; {told['why']}")
+    with Runner(limit=limit_of(subject)) as runner:
+        counts, bad = try_all(subject, samples, runner)
+    results[subject.name] = {"samples": samples, "by_kind": counts}
     print(f"  {subject.name}: {counts}", flush=True)
     expect(not bad, f"{counts}\n" + "\n".join(bad))
 
@@ -198,9 +184,9 @@ def mutations(subject, samples):
 def all_cases():
     cases = [
         Case(f"torch/mutation/{s.name}", lambda s=s: mutations(s, 10))
-        for s in SMALL
+        for s in (*SMALL, with_cap(SMALL_CAPPED))
     ]
-    for subject in LARGE:
+    for subject in (*LARGE, *map(with_cap, LARGE)):
         cases.append(
             Case(
                 f"torch/mutation/100/{subject.name}",

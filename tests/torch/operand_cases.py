@@ -328,6 +328,8 @@ case("stack", lambda a, b: torch.stack((a, b)), new(20, 30), new(20, 30))
 case("topk", lambda a: list(a.topk(5)), new(20, 300), temporaries=True)
 case("sort", lambda a: list(a.sort(1)), new(20, 300), temporaries=True,
      unread=(0,))  # copied first
+case("sort/device-wide", lambda a: list(a.sort(stable=True)), ints(5000),
+     temporaries=True)
 case("nonzero", lambda a: a.nonzero(), flags(20, 30), temporaries=True)
 case("bincount", lambda a: a.bincount(minlength=9), ints(500),
      temporaries=True)

@@ -7,6 +7,7 @@
  */
 #include "tests/simgpu/driver/content.h"
 #include "tests/simgpu/driver/content_exact.h"
+#include "tests/simgpu/driver/content_values.h"
 #include "tests/simgpu/driver/mutate.h"
 
 #include <stdlib.h>
@@ -271,11 +272,19 @@ bool sg_content_restore(const struct sg_access *access, struct sg_parts *saved)
  */
 void sg_content_launch(const struct sg_launch *launch, struct sg_op *op)
 {
-	static uint64_t launches; /* of nondeterministic kernels */
+	static uint64_t launches;      /* of nondeterministic kernels */
+	static struct sg_parts *parts; /* by access; used again */
+	static unsigned cap_parts;
 	uint64_t hash;
 
 	if (!sg_content_tagged())
 		return;
+	if (cap_parts < op->n_accesses) {
+		parts = sg_xrealloc(parts, op->n_accesses * sizeof(*parts));
+		memset(parts + cap_parts, 0,
+		        (op->n_accesses - cap_parts) * sizeof(*parts));
+		cap_parts = op->n_accesses;
+	}
 	hash = sg_hash_bytes(0, op->name, strlen(op->name));
 	for (int i = 0; i < 3; i++)
 		hash = sg_mix(sg_mix(hash, op->grid[i]), op->block[i]);
@@ -284,22 +293,22 @@ void sg_content_launch(const struct sg_launch *launch, struct sg_op *op)
 		hash = sg_mix(hash, ++launches);
 	for (unsigned i = 0; i < op->n_accesses; i++) {
 		const struct sg_access *access = &op->accesses[i];
-		struct sg_parts parts = {0};
 
 		if (!access->read || !sg_is_device_va(access->va))
 			continue;
-		device_read(access->va, access->bytes, &parts);
-		hash = sg_mix(sg_mix(hash, i), sg_parts_hash(&parts));
-		sg_parts_free(&parts);
+		device_read(access->va, access->bytes, &parts[i]);
+		hash = sg_mix(sg_mix(hash, i), sg_parts_hash(&parts[i]));
 	}
 	for (unsigned i = 0; i < op->n_accesses; i++) {
 		const struct sg_access *access = &op->accesses[i];
-		struct sg_piece piece = {
-		        .tag = sg_mix(hash, i),
-		        .type = (enum sg_piece_type)access->type,
-		};
+		struct sg_piece piece = {.tag = sg_mix(hash, i)};
 
-		if (access->write && sg_is_device_va(access->va))
-			device_write(access->va, access->bytes, &piece);
+		if (!access->write || !sg_is_device_va(access->va) ||
+		        !sg_values_piece(launch, op, i, parts, &piece))
+			continue;
+		device_write(access->va, access->bytes, &piece);
+		sg_bytes_unref(piece.bytes);
 	}
+	for (unsigned i = 0; i < op->n_accesses; i++)
+		sg_parts_free(&parts[i]);
 }

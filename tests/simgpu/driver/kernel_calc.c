@@ -4,6 +4,8 @@
  */
 #include "tests/simgpu/driver/kernel_calc.h"
 
+#include <string.h>
+
 #define CALCULATOR_SIZES 4
 #define CALCULATOR_STEPS (CALCULATOR_SIZES + SG_DIMS * 12)
 uint32_t sg_calculator_bytes(unsigned args)
@@ -66,6 +68,29 @@ bool sg_touch_argument(struct sg_sketch *sketch, const struct sg_calculator *at,
 	return true;
 }
 
+/* Comparisons have their kind first; the last value is the operand. */
+static void note_value(const struct sg_functor *functor, unsigned i,
+        const void *value, uint32_t n, struct sg_action *action)
+{
+	bool compares = action->meaning == SG_MEANS_EQUAL ||
+	                action->meaning == SG_MEANS_ORDER;
+
+	if (compares && i == 0) {
+		memcpy(&action->operation, value, sizeof(action->operation));
+	} else if (action->meaning == SG_MEANS_ADD && n == 16) {
+		/* A number and its factor, of the type long. */
+		int64_t pair[2];
+
+		memcpy(pair, value, n);
+		action->bytes = sizeof(action->value);
+		action->value = (uint64_t)pair[0] * (uint64_t)pair[1];
+	} else if (n <= sizeof(action->value) &&
+	           n == functor->types[functor->n_types - 1].bytes) {
+		action->bytes = (uint8_t)n;
+		memcpy(&action->value, value, n);
+	}
+}
+
 void sg_functor_scalars(struct sg_sketch *sketch,
         const struct sg_functor *functor, unsigned param, uint32_t offset,
         uint32_t bytes)
@@ -73,6 +98,8 @@ void sg_functor_scalars(struct sg_sketch *sketch,
 	/* A lambda's last pointer is no value, and may be all there is. */
 	if (functor->lambda)
 		bytes = bytes >= 8 ? bytes - 8 : 0;
+	sketch->op->action.meaning = functor->meaning;
+	sketch->op->action.value_left = functor->value_left;
 	for (unsigned i = 0; i < functor->n_scalars; i++) {
 		uint32_t n = functor->scalars[i].bytes;
 		int32_t at = functor->scalars[i].offset;
@@ -87,5 +114,6 @@ void sg_functor_scalars(struct sg_sketch *sketch,
 		sg_param_read(
 		        sketch->launch, param, offset + (uint32_t)at, value, n);
 		sg_scalar(sketch, value, n);
+		note_value(functor, i, value, n, &sketch->op->action);
 	}
 }

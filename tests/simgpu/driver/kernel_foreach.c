@@ -190,14 +190,25 @@ static bool fused_lists(struct sg_sketch *sketch, struct sg_text functor,
 	return true;
 }
 
+/* No infinity is found but where SIMGPU_FOUND_INF says so. */
+static struct sg_values found_inf(void)
+{
+	static uint64_t checks;
+
+	checks++;
+	if (sg_settings.found_inf && checks == sg_settings.found_inf)
+		return (struct sg_values){
+		        .series = SG_SERIES_SET, .bound = 0x3f800000u};
+	return (struct sg_values){.series = SG_SERIES_KEPT};
+}
+
 /* Parameters after struct and functor: an empty operation, numbers, and what a
  * norm and unscaling write to. */
 static void plain_params(struct sg_sketch *sketch, struct sg_text functor,
         const struct lists *lists)
 {
 	static const struct sg_type number = {4, SG_TYPE_F32};
-	/* No infinity is ever found: the host reads zeros. */
-	static const struct sg_type found_inf = {4, SG_TYPE_ZERO};
+	static const struct sg_type flag = {4, SG_TYPE_F32};
 	const struct sg_launch *launch = sketch->launch;
 	bool norm = sg_text_like(functor, "*LpNormFunctor<*");
 
@@ -207,8 +218,10 @@ static void plain_params(struct sg_sketch *sketch, struct sg_text functor,
 
 		if (n == 24 && strstr(launch->fn->demangled,
 		                       "_amp_foreach_non_finite_check_")) {
+			sketch->values = found_inf();
 			sg_touch(sketch, word, 4,
-			        SG_OPERAND_READ | SG_OPERAND_WRITE, found_inf);
+			        SG_OPERAND_READ | SG_OPERAND_WRITE, flag);
+			sketch->values = (struct sg_values){0};
 			sg_touch(sketch, sg_param_word(launch, i, 8), 4,
 			        SG_OPERAND_READ, number);
 		} else if (norm && i == 2) {

@@ -9,8 +9,9 @@
 #include "tests/simgpu/driver/tags.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-static const struct sg_type index_type = {8, SG_TYPE_ZERO};
+static const struct sg_type index_type = {8, SG_TYPE_I64};
 
 /* Adds a tensor that shape and further steps, elements apart, lead into. */
 static void touch_looked_up(struct sg_sketch *sketch, uint64_t va,
@@ -145,6 +146,7 @@ bool sg_rule_scatter_fill(struct sg_sketch *sketch)
 	                  type.bytes},
 	};
 	uint8_t value[16];
+	uint64_t number;
 
 	if (sg_param_bytes(launch, 1) < from + 48 + type.bytes || !type.bytes ||
 	        type.bytes > sizeof(value) ||
@@ -154,8 +156,14 @@ bool sg_rule_scatter_fill(struct sg_sketch *sketch)
 	sg_scalar(sketch, value, type.bytes);
 	sg_touch_argument(sketch, &at, 1, 1, sg_param_word(launch, 1, from),
 	        SG_OPERAND_READ, index_type);
+	if (type.bytes == sizeof(number)) {
+		memcpy(&number, value, sizeof(number));
+		if (number < INT32_MAX) /* an integer, not a double */
+			sketch->values.bound = number + 1;
+	}
 	touch_looked_up(sketch, sg_param_word(launch, 1, from + 24), shape,
 	        &looked_up, SG_OPERAND_READ | SG_OPERAND_WRITE, type);
+	sketch->values = (struct sg_values){0};
 	return true;
 }
 
@@ -177,6 +185,37 @@ bool sg_rule_flip(struct sg_sketch *sketch)
 	       sg_touch_argument(sketch, &at, 1, 1,
 	               sg_param_word(launch, 1, from + 8), SG_OPERAND_READ,
 	               type);
+}
+
+/*
+ * write_indices<type>(long *indices, TensorDims<type> dims, int number, n):
+ * places in a tensor, counted through, become coordinates, n for each of its
+ * dimensions, behind one another.
+ */
+bool sg_rule_coordinates(struct sg_sketch *sketch)
+{
+	const struct sg_launch *launch = sketch->launch;
+	struct sg_text name = sg_text(launch->fn->demangled);
+	uint32_t width = sg_type_of(sg_template_argument(name, 0)).bytes;
+	uint64_t va = sg_param_word(launch, 0, 0), n = 0;
+	unsigned dims = (unsigned)sg_param_int(launch, 2, 0);
+
+	sg_param_read(launch, 3, 0, &n, width <= 8 ? width : 8);
+	if ((width != 4 && width != 8) || dims > SG_DIMS)
+		return false;
+	for (unsigned i = 0; i < dims; i++) {
+		uint64_t size = 0;
+
+		sg_param_read(launch, 1, i * width, &size, width);
+		sg_scalar(sketch, &size, sizeof(size));
+		sketch->values = (struct sg_values){.bound = size};
+		sg_touch(sketch, va + i * n * 8, n * 8,
+		        i ? SG_OPERAND_WRITE
+		          : SG_OPERAND_READ | SG_OPERAND_WRITE,
+		        index_type);
+		sketch->values = (struct sg_values){0};
+	}
+	return true;
 }
 
 static unsigned template_number(struct sg_text text, unsigned i)

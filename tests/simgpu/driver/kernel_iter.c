@@ -250,16 +250,28 @@ static void touch_reduced(struct sg_sketch *sketch, uint64_t va,
 	sg_touch_shape(sketch, va, &shape, type, SG_OPERAND_READ);
 }
 
+/* What the integers are that elements of the input come to. */
+static struct sg_values reduced(struct sg_text operator, uint64_t elements)
+{
+	if (sg_text_like(operator, "at::native::Arg*Ops<*"))
+		return (struct sg_values){.bound = elements};
+	if (sg_text_after(operator, "sum_functor<").at)
+		return (struct sg_values){.count = elements};
+	return (struct sg_values){0};
+}
+
 /* One or two results; the second of a maximum or minimum is its place. */
 static void touch_results(struct sg_sketch *sketch,
         const struct reduce_tail *tail, const struct sg_calculator *output,
-        struct sg_type type, struct sg_text operator)
+        struct sg_type type, struct sg_text operator, uint64_t elements)
 {
 	unsigned roles = tail->accumulate ? SG_OPERAND_READ | SG_OPERAND_WRITE
 	                                  : SG_OPERAND_WRITE;
 	struct sg_shape shape;
 
+	sketch->values = reduced(operator, elements);
 	sg_touch_argument(sketch, output, 0, 1, tail->dst[0], roles, type);
+	sketch->values = (struct sg_values){0};
 	if (tail->noutputs < 2)
 		return;
 	sg_calculator_shape(sketch, output, 0, 1, &shape);
@@ -267,9 +279,11 @@ static void touch_results(struct sg_sketch *sketch,
 	        sg_text_like(operator, "at::native::MinOps<*")) {
 		for (unsigned i = 0; i < shape.dims; i++)
 			shape.steps[i] = shape.steps[i] / type.bytes * 8;
-		type = (struct sg_type){8, SG_TYPE_ZERO};
+		type = (struct sg_type){8, SG_TYPE_I64};
+		sketch->values.bound = elements;
 	}
 	sg_touch_shape(sketch, tail->dst[1], &shape, type, roles);
+	sketch->values = (struct sg_values){0};
 }
 
 /* What a reduction's operator holds. */
@@ -299,6 +313,7 @@ bool sg_rule_reduce(struct sg_sketch *sketch)
 	uint32_t bytes = sg_param_bytes(sketch->launch, 0);
 	uint32_t tail_at = bytes - (uint32_t)sizeof(struct reduce_tail);
 	struct sg_calculator input, output;
+	struct sg_shape elements;
 	struct reduce_tail tail;
 
 	if (!from.bytes || !to.bytes || bytes < 1000 ||
@@ -307,8 +322,9 @@ bool sg_rule_reduce(struct sg_sketch *sketch)
 	sg_param_read(sketch->launch, 0, tail_at, &tail, sizeof(tail));
 	operator_scalars(sketch, sg_template_argument(reduce, 1));
 	touch_reduced(sketch, tail.src, &input, &output, from);
-	touch_results(
-	        sketch, &tail, &output, to, sg_template_argument(reduce, 1));
+	sg_calculator_shape(sketch, &input, 0, 1, &elements);
+	touch_results(sketch, &tail, &output, to,
+	        sg_template_argument(reduce, 1), sg_shape_elements(&elements));
 	sg_touch(sketch, tail.acc_buf, SG_TO_BLOCK_END,
 	        SG_OPERAND_READ | SG_OPERAND_WRITE, to);
 	/* Partial results are written before they are read. */

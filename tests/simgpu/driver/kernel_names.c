@@ -123,26 +123,27 @@ static const struct {
         {"__nv_bfloat16", {2, SG_TYPE_BF16}},
         {"cutlass::bfloat16_t", {2, SG_TYPE_BF16}},
         {"cutlass::half_t", {2, SG_TYPE_F16}},
-        {"bool", {1, SG_TYPE_ZERO}},
-        {"char", {1, SG_TYPE_ZERO}},
-        {"signed char", {1, SG_TYPE_ZERO}},
-        {"unsigned char", {1, SG_TYPE_ZERO}},
-        {"short", {2, SG_TYPE_ZERO}},
-        {"unsigned short", {2, SG_TYPE_BF16}},
-        {"int", {4, SG_TYPE_ZERO}},
-        {"unsigned int", {4, SG_TYPE_F32}},
-        {"long", {8, SG_TYPE_ZERO}},
-        {"unsigned long", {8, SG_TYPE_ZERO}},
-        {"long long", {8, SG_TYPE_ZERO}},
-        {"unsigned long long", {8, SG_TYPE_ZERO}},
+        {"bool", {1, SG_TYPE_I8}},
+        {"char", {1, SG_TYPE_I8}},
+        {"signed char", {1, SG_TYPE_I8}},
+        {"unsigned char", {1, SG_TYPE_I8}},
+        {"short", {2, SG_TYPE_I16}},
+        {"unsigned short", {2, SG_TYPE_MOVED}},
+        {"int", {4, SG_TYPE_I32}},
+        {"unsigned int", {4, SG_TYPE_MOVED}},
+        {"long", {8, SG_TYPE_I64}},
+        {"unsigned long", {8, SG_TYPE_I64}},
+        {"long long", {8, SG_TYPE_I64}},
+        {"unsigned long long", {8, SG_TYPE_I64}},
         {"c10::complex<float>", {8, SG_TYPE_F32}},
         {"c10::complex<double>", {16, SG_TYPE_F64}},
-        /* Data that is only moved; the likeliest type of that size. */
-        {"*::OpaqueType<16*>", {16, SG_TYPE_F64}},
-        {"*::OpaqueType<1*>", {1, SG_TYPE_ZERO}},
-        {"*::OpaqueType<2*>", {2, SG_TYPE_BF16}},
-        {"*::OpaqueType<4*>", {4, SG_TYPE_F32}},
-        {"*::OpaqueType<8*>", {8, SG_TYPE_ZERO}},
+        /* Data that is only moved. */
+        {"*::OpaqueType<16*>", {16, SG_TYPE_MOVED}},
+        {"*::OpaqueType<1*>", {1, SG_TYPE_MOVED}},
+        {"*::OpaqueType<2*>", {2, SG_TYPE_MOVED}},
+        {"*::OpaqueType<4*>", {4, SG_TYPE_MOVED}},
+        {"*::OpaqueType<8*>", {8, SG_TYPE_MOVED}},
+        {"moved", {1, SG_TYPE_MOVED}},
         {"c10::Float8_e4m3fn", {1, SG_TYPE_ZERO}},
         {"c10::Float8_e5m2", {1, SG_TYPE_ZERO}},
 };
@@ -181,18 +182,18 @@ struct sg_type sg_type_of(struct sg_text text)
 struct sg_type sg_type_of_scalar(unsigned n)
 {
 	static const struct sg_type types[] = {
-	        {1, SG_TYPE_ZERO}, /* Byte */
-	        {1, SG_TYPE_ZERO}, /* Char */
-	        {2, SG_TYPE_ZERO}, /* Short */
-	        {4, SG_TYPE_ZERO}, /* Int */
-	        {8, SG_TYPE_ZERO}, /* Long */
+	        {1, SG_TYPE_I8},  /* Byte */
+	        {1, SG_TYPE_I8},  /* Char */
+	        {2, SG_TYPE_I16}, /* Short */
+	        {4, SG_TYPE_I32}, /* Int */
+	        {8, SG_TYPE_I64}, /* Long */
 	        {2, SG_TYPE_F16},
 	        {4, SG_TYPE_F32},
 	        {8, SG_TYPE_F64},
 	        {4, SG_TYPE_F16},  /* ComplexHalf */
 	        {8, SG_TYPE_F32},  /* ComplexFloat */
 	        {16, SG_TYPE_F64}, /* ComplexDouble */
-	        {1, SG_TYPE_ZERO}, /* Bool */
+	        {1, SG_TYPE_I8},   /* Bool */
 	        {0},
 	        {0},
 	        {0}, /* quantised */
@@ -295,10 +296,37 @@ static void read_scalars(
 	}
 }
 
+static const struct {
+	const char *pattern;
+	enum sg_meaning meaning;
+} meanings[] = {
+        {"*::FillFunctor<*", SG_MEANS_FILL},
+        {"*::CUDAFunctorOnSelf_add<*", SG_MEANS_ADD},
+        {"*::CompareEqFunctor<*", SG_MEANS_EQUAL},
+        {"*::CompareFunctor<*", SG_MEANS_ORDER},
+        {"*compare_scalar_kernel<*", SG_MEANS_ORDER},
+        {"*logical_not_kernel_cuda*", SG_MEANS_NOT},
+        {"*bitwise_not_kernel_cuda*", SG_MEANS_NOT},
+        {"*::div_floor_kernel_cuda(*", SG_MEANS_DIVIDE},
+        {"*::div_trunc_kernel_cuda(*", SG_MEANS_DIVIDE},
+        {"*::remainder_kernel_cuda(*", SG_MEANS_REMAINDER},
+        {"*::fmod_kernel_cuda(*", SG_MEANS_REMAINDER},
+};
+
+static enum sg_meaning meaning_of(struct sg_text text)
+{
+	for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++)
+		if (sg_text_like(text, meanings[i].pattern))
+			return meanings[i].meaning;
+	return SG_MEANS_NOTHING;
+}
+
 struct sg_functor sg_functor_of(struct sg_text text)
 {
 	struct sg_functor functor = {
 	        .lambda = text.n && text.at[text.n - 1] == '}',
+	        .meaning = meaning_of(text),
+	        .value_left = sg_text_like(text, "*::AUnaryFunctor<*"),
 	};
 
 	for (size_t i = 0; i < sizeof(functors) / sizeof(functors[0]); i++) {

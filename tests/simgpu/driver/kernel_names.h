@@ -6,6 +6,8 @@
 #ifndef SG_KERNEL_NAMES_H
 #define SG_KERNEL_NAMES_H
 
+#include "tests/simgpu/driver/sg.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,6 +51,8 @@ struct sg_functor {
 	unsigned n_types;                         /* 0: not known */
 	struct sg_type types[SG_FUNCTOR_TENSORS]; /* the result first */
 	bool lambda; /* ends with a pointer to its host twin, if with any */
+	enum sg_meaning meaning;
+	bool value_left; /* of an operator */
 	unsigned n_scalars;
 	struct {
 		int32_t offset; /* negative: from the end */

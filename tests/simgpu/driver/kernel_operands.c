@@ -14,6 +14,7 @@ enum factor_kind {
 	FACTOR_CONSTANT,
 	FACTOR_PARAM, /* a whole parameter, or 4 bytes in it */
 	FACTOR_GRID,
+	FACTOR_ELEMENTS, /* of a TensorInfo */
 };
 struct factor {
 	char op; /* '*', '/', '+' before it */
@@ -31,6 +32,10 @@ enum item_kind {
 	ITEM_NONDETERMINISTIC,
 };
 #define MAX_FACTORS 12
+struct sum {
+	struct factor factors[MAX_FACTORS];
+	unsigned n;
+};
 struct item {
 	enum item_kind kind;
 	unsigned roles;
@@ -38,8 +43,9 @@ struct item {
 	unsigned param, dims;
 	uint32_t offset, bytes;
 	struct sg_type type;
-	struct factor factors[MAX_FACTORS];
-	unsigned n_factors;
+	struct sum extent;
+	enum sg_series series;
+	struct sum bound, count; /* of what is written */
 };
 struct sg_operands {
 	struct item *items;
@@ -65,7 +71,8 @@ static unsigned take_number(const char **p)
 	return (unsigned)n;
 }
 
-/* tN, or {NAME#N}: argument N of the first template called NAME, or {TYPE}. */
+/* tN or {tN}; {NAME#N}: argument N of the first template called NAME; or
+ * {TYPE}. */
 static struct sg_type take_type(const char **p, const char *name)
 {
 	struct sg_text all = sg_text(name), list;
@@ -77,6 +84,12 @@ static struct sg_type take_type(const char **p, const char *name)
 	if (!take(p, '{'))
 		return (struct sg_type){0};
 	end = strchr(*p, '}');
+	if (**p == 't' && isdigit((unsigned char)(*p)[1])) {
+		++*p;
+		all = sg_template_argument(all, take_number(p));
+		*p = end + 1;
+		return sg_type_of(all);
+	}
 	mark = memchr(*p, '#', (size_t)(end - *p));
 	if (!mark) {
 		list = (struct sg_text){*p, (size_t)(end - *p)};
@@ -93,16 +106,19 @@ static struct sg_type take_type(const char **p, const char *name)
 	return sg_type_of(all);
 }
 
-static void take_factor(
-        const char **p, char op, const char *name, struct item *item)
+static void take_factor(const char **p, char op, const char *name,
+        struct item *item, struct sum *sum)
 {
 	struct factor *factor;
 
-	if (item->n_factors == MAX_FACTORS)
+	if (sum->n == MAX_FACTORS)
 		abort();
-	factor = &item->factors[item->n_factors++];
+	factor = &sum->factors[sum->n++];
 	factor->op = op;
-	if (take(p, 'p')) {
+	if (take(p, 'n')) {
+		factor->kind = FACTOR_ELEMENTS;
+		factor->value = take_number(p);
+	} else if (take(p, 'p')) {
 		factor->kind = FACTOR_PARAM;
 		factor->value = take_number(p);
 		factor->offset = UINT32_MAX;
@@ -123,11 +139,42 @@ static void take_factor(
 	}
 }
 
-/* How far an operand reaches: after the colon. */
-static void take_extent(const char **p, const char *name, struct item *item)
+static void take_sum(
+        const char **p, const char *name, struct item *item, struct sum *sum)
 {
 	char op = '+';
 
+	do {
+		take_factor(p, op, name, item, sum);
+		op = **p;
+	} while (take(p, '*') || take(p, '/') || take(p, '+'));
+}
+
+/* What the integers are that are written: before the colon. */
+static void take_values(const char **p, const char *name, struct item *item)
+{
+	if (take(p, '~')) {
+		item->series = SG_SERIES_PERMUTED;
+		return;
+	}
+	if (take(p, '<'))
+		item->series = SG_SERIES_FREE;
+	else if (take(p, '^'))
+		item->series = SG_SERIES_DISTINCT;
+	else if (take(p, '%'))
+		item->series = SG_SERIES_SHARES;
+	else if (take(p, '@'))
+		item->series = SG_SERIES_LINEAR;
+	else
+		return;
+	take_sum(p, name, item, &item->bound);
+	if (take(p, ','))
+		take_sum(p, name, item, &item->count);
+}
+
+/* How far an operand reaches: after the colon. */
+static void take_extent(const char **p, const char *name, struct item *item)
+{
 	if (take(p, 'I')) {
 		item->kind = ITEM_TENSOR_INFO;
 		item->type = take_type(p, name);
@@ -139,10 +186,7 @@ static void take_extent(const char **p, const char *name, struct item *item)
 		item->type = take_type(p, name);
 		return;
 	}
-	do {
-		take_factor(p, op, name, item);
-		op = **p;
-	} while (take(p, '*') || take(p, '/') || take(p, '+'));
+	take_sum(p, name, item, &item->extent);
 }
 
 static void take_item(const char **p, const char *name, struct item *item)
@@ -184,6 +228,7 @@ static void take_item(const char **p, const char *name, struct item *item)
 		item->bytes = take_number(p);
 	if (**p == '{')
 		item->type = take_type(p, name);
+	take_values(p, name, item);
 	if (take(p, ':'))
 		take_extent(p, name, item);
 }
@@ -205,6 +250,43 @@ static struct sg_operands *read_list(const char *list, const char *name)
 
 /* --------------------------------------------------------------- evaluation */
 
+/* data, 25 sizes, 25 strides, dims; 32 or 64 bits wide. False: too many. */
+static bool tensor_info(const struct sg_launch *launch, unsigned param,
+        uint32_t element_bytes, struct sg_shape *ret_shape)
+{
+	bool wide = sg_param_bytes(launch, param) > 216;
+	uint32_t width = wide ? 8 : 4, at = 8 + SG_DIMS * 2 * width;
+	struct sg_shape shape = {
+	        .dims = (unsigned)sg_param_int(launch, param, at),
+	};
+
+	if (shape.dims > SG_DIMS)
+		return false;
+	for (unsigned i = 0; i < shape.dims; i++) {
+		uint64_t size = 0, step = 0;
+
+		sg_param_read(launch, param, 8 + i * width, &size, width);
+		sg_param_read(launch, param, 8 + (SG_DIMS + i) * width, &step,
+		        width);
+		shape.sizes[i] = size;
+		shape.steps[i] = (int64_t)step * element_bytes;
+	}
+	*ret_shape = shape;
+	return true;
+}
+
+static uint64_t elements(const struct sg_launch *launch, unsigned param)
+{
+	struct sg_shape shape;
+	uint64_t n = 1;
+
+	if (!tensor_info(launch, param, 1, &shape))
+		return 0;
+	for (unsigned i = 0; i < shape.dims; i++)
+		n *= shape.sizes[i];
+	return n;
+}
+
 static uint64_t factor_value(
         const struct factor *factor, const struct sg_launch *launch)
 {
@@ -220,20 +302,20 @@ static uint64_t factor_value(
 		return (uint64_t)sg_param_int(launch, param, 0);
 	case FACTOR_GRID:
 		return launch->grid[factor->value];
+	case FACTOR_ELEMENTS:
+		return elements(launch, param);
 	default:
 		return factor->value;
 	}
 }
 
 /* Products and quotients from left to right, and their sum. */
-static uint64_t extent(const struct item *item, const struct sg_launch *launch)
+static uint64_t total(const struct sum *sum_, const struct sg_launch *launch)
 {
 	uint64_t sum = 0, product = 0;
 
-	if (!item->n_factors)
-		return SG_TO_BLOCK_END;
-	for (unsigned i = 0; i < item->n_factors; i++) {
-		const struct factor *factor = &item->factors[i];
+	for (unsigned i = 0; i < sum_->n; i++) {
+		const struct factor *factor = &sum_->factors[i];
 		uint64_t value = factor_value(factor, launch);
 
 		if (factor->op == '*') {
@@ -248,28 +330,14 @@ static uint64_t extent(const struct item *item, const struct sg_launch *launch)
 	return sum + product;
 }
 
-/* data, 25 sizes, 25 strides, dims; 32 or 64 bits wide. */
 static void touch_tensor_info(const struct item *item, struct sg_sketch *sketch)
 {
-	const struct sg_launch *launch = sketch->launch;
-	bool wide = sg_param_bytes(launch, item->param) > 216;
-	uint32_t width = wide ? 8 : 4, at = 8 + SG_DIMS * 2 * width;
-	uint64_t va = sg_param_word(launch, item->param, 0);
-	struct sg_shape shape = {
-	        .dims = (unsigned)sg_param_int(launch, item->param, at),
-	};
+	uint64_t va = sg_param_word(sketch->launch, item->param, 0);
+	struct sg_shape shape;
 
-	if (!va || shape.dims > SG_DIMS)
+	if (!va || !tensor_info(sketch->launch, item->param, item->type.bytes,
+	                   &shape))
 		return;
-	for (unsigned i = 0; i < shape.dims; i++) {
-		uint64_t size = 0, step = 0;
-
-		sg_param_read(launch, item->param, 8 + i * width, &size, width);
-		sg_param_read(launch, item->param, 8 + (SG_DIMS + i) * width,
-		        &step, width);
-		shape.sizes[i] = size;
-		shape.steps[i] = (int64_t)step * item->type.bytes;
-	}
 	sg_touch_shape(sketch, va, &shape, item->type, item->roles);
 }
 
@@ -328,9 +396,28 @@ static void add_scalar(const struct item *item, struct sg_sketch *sketch)
 	sg_scalar(sketch, value, bytes);
 }
 
+/* Until the next operand. */
+static void set_values(const struct item *item, struct sg_sketch *sketch)
+{
+	sketch->values = (struct sg_values){
+	        .series = item->series,
+	        .bound = total(&item->bound, sketch->launch),
+	        .count = total(&item->count, sketch->launch),
+	};
+	/* Nothing can lie in no slice, or be no share. */
+	if (!sketch->values.count && (item->series == SG_SERIES_DISTINCT ||
+	                                     item->series == SG_SERIES_SHARES))
+		sketch->values = (struct sg_values){0};
+}
+
 static void add_item(const struct item *item, struct sg_sketch *sketch)
 {
 	unsigned n = item->repeat < 0 ? 1 : sketch->launch->grid[item->repeat];
+	uint64_t bytes = SG_TO_BLOCK_END;
+
+	set_values(item, sketch);
+	if (item->extent.n)
+		bytes = total(&item->extent, sketch->launch);
 
 	switch (item->kind) {
 	case ITEM_TENSOR_INFO:
@@ -353,10 +440,10 @@ static void add_item(const struct item *item, struct sg_sketch *sketch)
 			sg_touch(sketch,
 			        sg_param_word(sketch->launch, item->param,
 			                item->offset + i * 8),
-			        extent(item, sketch->launch), item->roles,
-			        item->type);
+			        bytes, item->roles, item->type);
 		break;
 	}
+	sketch->values = (struct sg_values){0};
 }
 
 void sg_list_operands(const struct sg_kernel_row *row, struct sg_sketch *sketch)

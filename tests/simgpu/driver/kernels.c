@@ -243,6 +243,8 @@ void sg_touch(struct sg_sketch *sketch, uint64_t va, uint64_t bytes,
 	sg_op_add_access(op, va, bytes, roles & SG_OPERAND_READ,
 	        roles & SG_OPERAND_WRITE, certain);
 	op->accesses[op->n_accesses - 1].type = type.piece;
+	op->accesses[op->n_accesses - 1].element_bytes = (uint8_t)type.bytes;
+	op->accesses[op->n_accesses - 1].values = sketch->values;
 	sketch->bytes += bytes * ((roles & 1) + (roles >> 1 & 1));
 }
 
@@ -357,6 +359,12 @@ static bool apply(const struct sg_kernel_row *row, struct sg_sketch *sketch)
 		return sg_rule_reduce(sketch);
 	case SG_RULE_FOREACH:
 		return sg_rule_foreach(sketch);
+	case SG_RULE_COORDINATES:
+		return sg_rule_coordinates(sketch);
+	case SG_RULE_SCALE:
+		sketch->op->action.meaning = SG_MEANS_SCALE;
+		sg_list_operands(row, sketch);
+		return true;
 	default:
 		sg_list_operands(row, sketch);
 		return true;
@@ -380,6 +388,7 @@ void sg_kernel_describe(const struct sg_launch *launch, struct sg_op *op)
 	}
 	op->n_accesses = 0;
 	op->scalars = 0;
+	op->action = (struct sg_action){0};
 	count_unknown(launch->fn, op->dev);
 	op->fixed_ns = sg_cost_bytes_ns(model, (double)scan_params(launch, op));
 }

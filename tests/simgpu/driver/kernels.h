@@ -28,6 +28,8 @@ enum sg_rule {
 	SG_RULE_CONCATENATE,        /* CatArrayBatchedCopy */
 	SG_RULE_REDUCE,             /* ReduceOp */
 	SG_RULE_FOREACH,            /* multi_tensor_apply */
+	SG_RULE_SCALE,              /* listed; a gradient scaler's factor */
+	SG_RULE_COORDINATES,        /* write_indices of nonzero */
 };
 
 enum {
@@ -62,7 +64,8 @@ const struct sg_unknown *sg_unknown_first(void);
 struct sg_sketch {
 	const struct sg_launch *launch;
 	struct sg_op *op;
-	uint64_t bytes; /* moved, so far */
+	uint64_t bytes;          /* moved, so far */
+	struct sg_values values; /* of what is touched next */
 };
 /* Adds an operand. No memory at all where va is 0; it ends with its block, and
  * is uncertain if it was said to reach further. */
@@ -96,6 +99,7 @@ bool sg_rule_gather(struct sg_sketch *sketch);
 bool sg_rule_scatter_fill(struct sg_sketch *sketch);
 bool sg_rule_flip(struct sg_sketch *sketch);
 bool sg_rule_concatenate(struct sg_sketch *sketch);
+bool sg_rule_coordinates(struct sg_sketch *sketch);
 bool sg_rule_reduce(struct sg_sketch *sketch);
 bool sg_rule_foreach(struct sg_sketch *sketch);
 

@@ -178,6 +178,8 @@ static const struct setting {
                 "operation on"},
         {"SIMGPU_OOM_BYTES", read_bytes, &sg_settings.oom_bytes,
                 "a number of bytes, KiB, MiB or GiB"},
+        {"SIMGPU_FOUND_INF", read_number, &sg_settings.found_inf,
+                "a number above 0"},
         {"SIMGPU_RANDOM_ADDRESS", read_number, &sg_settings.random_address,
                 "a seed, a number"},
         {"SIMGPU_MUTATE", read_text, &sg_settings.mutate,

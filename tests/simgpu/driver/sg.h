@@ -26,6 +26,8 @@
 #define __CUDA_API_PUSH_VISIBILITY_DEFAULT
 #include <cuda.h>
 
+#include "tests/simgpu/driver/tags.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,6 +62,7 @@ struct sg_settings {
 	uint64_t sticky_error_from; /* sequence number of the first op */
 	uint64_t oom_bytes;         /* SIMGPU_OOM_BYTES; 0: the model's */
 	uint64_t random_address;    /* SIMGPU_RANDOM_ADDRESS; 0: none */
+	uint64_t found_inf;         /* SIMGPU_FOUND_INF; 0: none */
 	const char *mutate;         /* SIMGPU_MUTATE: kind:k, list */
 };
 extern struct sg_settings sg_settings;
@@ -276,8 +279,30 @@ enum sg_op_kind {
 struct sg_access {
 	uint64_t va, bytes;
 	bool read, write;
-	bool certain; /* declared by the kernel table, not guessed */
-	uint8_t type; /* enum sg_piece_type (tags.h) of what is written */
+	bool certain;            /* declared by the kernel table, not guessed */
+	uint8_t type;            /* enum sg_piece_type of its elements */
+	uint8_t element_bytes;   /* 0: not known */
+	struct sg_values values; /* of what is written */
+};
+
+/* What a kernel does that its integers follow from (content_values.c). */
+enum sg_meaning {
+	SG_MEANS_NOTHING,
+	SG_MEANS_FILL,   /* writes value */
+	SG_MEANS_EQUAL,  /* compares with value, or two tensors */
+	SG_MEANS_ORDER,  /* the same for < and the like */
+	SG_MEANS_NOT,    /* of a truth value */
+	SG_MEANS_ADD,    /* adds value */
+	SG_MEANS_DIVIDE, /* by value, rounding */
+	SG_MEANS_REMAINDER,
+	SG_MEANS_SCALE, /* updates a gradient scaler's factor */
+};
+struct sg_action {
+	enum sg_meaning meaning;
+	int operation;   /* PyTorch's number of the comparison */
+	bool value_left; /* value stands left of the operator */
+	uint8_t bytes;   /* of value; 0: there is none */
+	uint64_t value;
 };
 
 struct sg_op {
@@ -305,6 +330,7 @@ struct sg_op {
 	uint32_t grid[3], block[3];    /* of a kernel */
 	uint64_t scalars;              /* hash of a kernel's declared ones */
 	bool nondeterministic;         /* a kernel's result varies */
+	struct sg_action action;
 	CUhostFn host_fn;
 	void *host_arg;
 	void *clock; /* clocks.c; kept when the op is used again */

@@ -79,6 +79,8 @@ static bool continues(
 {
 	return piece->kind == next->kind && piece->type == next->type &&
 	       piece->tag == next->tag && piece->bytes == next->bytes &&
+	       piece->series == next->series && piece->bound == next->bound &&
+	       piece->count == next->count &&
 	       sg_piece_later(piece, n).from == next->from;
 }
 
@@ -92,17 +94,79 @@ static unsigned element_bytes(enum sg_piece_type type)
 {
 	switch (type) {
 	case SG_TYPE_F64:
+	case SG_TYPE_I64:
 		return 8;
 	case SG_TYPE_F16:
 	case SG_TYPE_BF16:
+	case SG_TYPE_I16:
 		return 2;
+	case SG_TYPE_I8:
+		return 1;
 	default:
 		return 4;
 	}
 }
 
+/* A number below n that has no divisor in common with it. */
+static uint64_t coprime(uint64_t start, uint64_t n)
+{
+	for (uint64_t a = start % n;; a++) {
+		uint64_t x = n, y = a % n;
+
+		while (y) {
+			uint64_t rest = x % y;
+
+			x = y;
+			y = rest;
+		}
+		if (x == 1)
+			return a % n;
+	}
+}
+
+/* Element k of a slice of different numbers below n. */
+static uint64_t distinct(uint64_t hash, uint64_t k, uint64_t n)
+{
+	unsigned __int128 product;
+
+	if (n < 2)
+		return 0;
+	product = (unsigned __int128)coprime(hash, n) * (k % n);
+	return (uint64_t)((product + (hash >> 32)) % n);
+}
+
+/* Shares lie around their mean, two by two. */
+static uint64_t share(const struct sg_piece *piece, uint64_t i)
+{
+	uint64_t mean = piece->bound / piece->count;
+	uint64_t rest = i ? 0 : piece->bound % piece->count;
+	uint64_t more = sg_mix(piece->tag, i / 2) % (mean + 1);
+
+	if (i % 2)
+		return mean - more;
+	return mean + rest + (i + 1 < piece->count ? more : 0);
+}
+
+static uint64_t integer(const struct sg_piece *piece, uint64_t i)
+{
+	switch (piece->series) {
+	case SG_SERIES_DISTINCT:
+		return distinct(sg_mix(piece->tag, i / piece->count),
+		        i % piece->count, piece->bound);
+	case SG_SERIES_SHARES:
+		return share(piece, i);
+	case SG_SERIES_LINEAR:
+		return piece->bound + i * piece->count;
+	default:
+		return piece->count +
+		       (piece->bound ? sg_mix(piece->tag, i) % piece->bound
+		                     : 0);
+	}
+}
+
 static void element(const struct sg_piece *piece, uint64_t i, void *out)
 {
+	uint64_t whole;
 	double x = number(piece->tag, i);
 	float f = (float)x;
 	uint32_t bits;
@@ -127,6 +191,13 @@ static void element(const struct sg_piece *piece, uint64_t i, void *out)
 		break;
 	case SG_TYPE_ZERO:
 		memset(out, 0, 4);
+		break;
+	case SG_TYPE_I8:
+	case SG_TYPE_I16:
+	case SG_TYPE_I32:
+	case SG_TYPE_I64:
+		whole = integer(piece, i);
+		memcpy(out, &whole, element_bytes(piece->type));
 		break;
 	default:
 		memcpy(out, &f, 4);

@@ -28,7 +28,28 @@ enum sg_piece_type {
 	SG_TYPE_F64,
 	SG_TYPE_F16,
 	SG_TYPE_BF16,
-	SG_TYPE_ZERO, /* integers and flags: zeros */
+	SG_TYPE_ZERO, /* pointers and what else is no number: zeros */
+	SG_TYPE_I8,   /* bool too */
+	SG_TYPE_I16,
+	SG_TYPE_I32,
+	SG_TYPE_I64,
+	SG_TYPE_MOVED, /* of an access only: what it was where it was read */
+};
+/* What a tagged value's integers are; bound and count by kind. */
+enum sg_series {
+	SG_SERIES_FREE,     /* bound numbers from count on; 0: only that */
+	SG_SERIES_DISTINCT, /* in each count of them different, below bound */
+	SG_SERIES_SHARES,   /* count of them, which add up to bound */
+	SG_SERIES_LINEAR,   /* from bound on in steps of count */
+	/* Of an access only: */
+	SG_SERIES_PERMUTED, /* what it reads in another order */
+	SG_SERIES_KEPT,     /* what is there stays */
+	SG_SERIES_SET,      /* the four bytes that bound says */
+};
+struct sg_values {
+	enum sg_series series;
+	uint64_t bound; /* 0 of free ones: that of what is read, */
+	uint64_t count; /* and each may be the sum of so many; 0: of one */
 };
 /* Shared, counted bytes of one upload; constant. */
 struct sg_bytes {
@@ -39,6 +60,8 @@ struct sg_bytes {
 struct sg_piece {
 	enum sg_piece_kind kind;
 	enum sg_piece_type type;
+	enum sg_series series;
+	uint64_t bound, count;
 	uint64_t tag;
 	uint64_t from; /* of the first byte, in the value */
 	struct sg_bytes *bytes;
