@@ -104,7 +104,9 @@ static int try(struct improve *im, enum ts_window_mode windows)
 	int err;
 
 	im->left--;
-	ts_windows_set(s->graph, &s->trial, windows);
+	err = ts_search_windows(s, windows);
+	if (err)
+		return err == -EINVAL ? 0 : err;
 	err = ts_model_try(s->model, &s->trial, &outcome);
 	if (err || !outcome.fits)
 		return err;

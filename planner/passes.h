@@ -63,9 +63,16 @@ enum ts_window_mode {
 	TS_WINDOWS_LATE,
 	/* Not before compute asks (reactive policies). */
 	TS_WINDOWS_NEED,
+	/* How many there are that need the graph and the clock alone. */
 	TS_WINDOW_MODES,
+	/* As late as the link allows, but not while memory has no room. */
+	TS_WINDOWS_ROOM,
 };
+/* Any mode but TS_WINDOWS_ROOM, for which see below. */
 void ts_windows_set(const struct ts_graph *graph, struct ts_choice *choice,
         enum ts_window_mode mode);
+/* TS_WINDOWS_ROOM for the choice that @program was compiled from. */
+int ts_windows_fit(const struct ts_program *program, struct ts_choice *choice,
+        uint64_t limit_bytes);
 
 #endif

@@ -19,6 +19,8 @@
 #define POOR 1.25
 /* From so many ops on only the cheapest parts of the planner run. */
 #define LONG_TAPE 200000
+/* Up to so many gaps the local search alone finds what there is. */
+#define FEW_GAPS 64
 
 struct ts_plan_options ts_plan_default_options(void)
 {
@@ -191,6 +193,16 @@ static int search_long(struct ts_search *s)
 	return err;
 }
 
+/* Parameters, optimizer state: more than activations may have to leave. */
+static bool has_wrapping_gaps(const struct ts_graph *g)
+{
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		if (g->gaps[i].to_op > g->n_ops)
+			return true;
+	}
+	return false;
+}
+
 /* All variants, the baselines, and the local search. */
 static int search_short(
         struct ts_search *s, const struct ts_plan_options *options)
@@ -198,6 +210,9 @@ static int search_short(
 	const struct ts_graph *g = s->graph;
 	int err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
 
+	if (!err && g->n_gaps > FEW_GAPS &&
+	        (has_wrapping_gaps(g) || !s->best.outcome.fits))
+		err = ts_search_cover(s);
 	if (!err &&
 	        (!g->profile->n_turns || g->peak_op != g->profile->turns[0])) {
 		err = ts_search_two_pass(s, g->peak_op, TS_WINDOWS_TURN);

@@ -27,6 +27,10 @@ int ts_search_init(
 	if (!err)
 		err = ts_pass_init(&s->pass, graph);
 	if (!err)
+		err = ts_cover_init(&s->cover, &s->pass);
+	if (!err)
+		err = ts_program_init(&s->program, graph);
+	if (!err)
 		err = ts_choice_init(&s->trial, graph->n_gaps);
 	if (!err)
 		err = ts_choice_init(&s->best.choice, graph->n_gaps);
@@ -39,20 +43,36 @@ void ts_search_finish(struct ts_search *s)
 {
 	ts_choice_finish(&s->best.choice);
 	ts_choice_finish(&s->trial);
+	ts_program_finish(&s->program);
+	ts_cover_finish(&s->cover);
 	ts_pass_finish(&s->pass);
 	ts_model_destroy(s->model);
 	free(s->wait_ns);
 	memset(s, 0, sizeof(*s));
 }
 
-int ts_search_offer(struct ts_search *s, enum ts_window_mode windows,
-        struct ts_outcome *ret_outcome)
+int ts_search_windows(struct ts_search *s, enum ts_window_mode windows)
 {
 	int err;
 
-	ts_windows_set(s->graph, &s->trial, windows);
-	err = ts_model_run(s->model, &s->trial, ret_outcome, s->wait_ns);
+	if (windows != TS_WINDOWS_ROOM) {
+		ts_windows_set(s->graph, &s->trial, windows);
+		return 0;
+	}
+	err = ts_program_compile(&s->program, &s->trial);
+	return err ? err
+	           : ts_windows_fit(&s->program, &s->trial, s->limit_bytes);
+}
 
+int ts_search_offer(struct ts_search *s, enum ts_window_mode windows,
+        struct ts_outcome *ret_outcome)
+{
+	int err = ts_search_windows(s, windows);
+
+	memset(ret_outcome, 0, sizeof(*ret_outcome));
+	if (err)
+		return err == -EINVAL ? 0 : err;
+	err = ts_model_run(s->model, &s->trial, ret_outcome, s->wait_ns);
 	if (!err && ret_outcome->fits &&
 	        ret_outcome->step_ns < s->best.outcome.step_ns) {
 		ts_choice_copy(&s->best.choice, &s->trial);

@@ -6,6 +6,7 @@
 #ifndef TS_PLANNER_REPAIR_H
 #define TS_PLANNER_REPAIR_H
 
+#include "planner/cover.h"
 #include "planner/model.h"
 #include "planner/passes.h"
 
@@ -21,12 +22,16 @@ struct ts_search {
 	const struct ts_graph *graph;
 	struct ts_model *model;
 	struct ts_pass pass;
+	struct ts_cover cover;
+	/* The trial compiled, for windows that depend on memory. */
+	struct ts_program program;
 	struct ts_choice trial;
 	struct ts_best best;
 	uint64_t *wait_ns;
 	uint64_t limit_bytes;
 	/* Which parts of the algorithm to leave out (ablations). */
 	bool no_swaps;
+	bool no_replays;
 	/* Rounds of repair; six unless changed. */
 	uint32_t rounds;
 	enum ts_swap_order order;
@@ -39,6 +44,15 @@ void ts_search_finish(struct ts_search *search);
 /* Sets the windows of search->trial, runs it; keeps it where it is the best. */
 int ts_search_offer(struct ts_search *search, enum ts_window_mode windows,
         struct ts_outcome *ret_outcome);
+
+/* Sets the windows of search->trial. 0, -ENOMEM, or -EINVAL: impossible. */
+int ts_search_windows(struct ts_search *search, enum ts_window_mode windows);
+
+/*
+ * The pass over all gaps (cover.h) in several settings, each corrected by
+ * what its replays turn out to take.
+ */
+int ts_search_cover(struct ts_search *search);
 
 /* SlackSwap's planner: both passes, at most six rounds of repair. */
 int ts_search_two_pass(struct ts_search *search, uint32_t pivot_op,

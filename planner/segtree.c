@@ -113,3 +113,57 @@ uint32_t ts_segtree_first_above(
 	}
 	return i - tree->leaves < tree->n ? i - tree->leaves : tree->n;
 }
+
+/* Of the subtree @i over [low, low + width), among indices below @end. */
+static uint32_t last_above(const struct ts_segtree *tree, uint32_t i,
+        uint32_t low, uint32_t width, uint32_t end, int64_t level)
+{
+	uint32_t found;
+
+	if (low >= end || tree->max[i] <= level)
+		return tree->n;
+	if (width == 1)
+		return low;
+	level -= tree->add[i];
+	width /= 2;
+	found = last_above(tree, 2 * i + 1, low + width, width, end, level);
+	if (found < tree->n)
+		return found;
+	return last_above(tree, 2 * i, low, width, end, level);
+}
+
+uint32_t ts_segtree_last_above(
+        const struct ts_segtree *tree, uint32_t end, int64_t level)
+{
+	if (!tree->n)
+		return 0;
+	return last_above(tree, 1, 0, tree->leaves, end, level);
+}
+
+/* Highest of the subtree in [from, to), without what its parents add. */
+static int64_t range_max(const struct ts_segtree *tree, uint32_t i,
+        uint32_t low, uint32_t width, uint32_t from, uint32_t to)
+{
+	int64_t left, right;
+
+	if (low >= to || low + width <= from)
+		return INT64_MIN / 2;
+	if (from <= low && low + width <= to)
+		return tree->max[i];
+	width /= 2;
+	left = range_max(tree, 2 * i, low, width, from, to);
+	right = range_max(tree, 2 * i + 1, low + width, width, from, to);
+	return tree->add[i] + greater(left, right);
+}
+
+int64_t ts_segtree_range_max(const struct ts_segtree *tree, uint32_t from,
+        uint32_t to, uint32_t *ret_at)
+{
+	int64_t most;
+
+	if (from >= to)
+		return INT64_MIN;
+	most = range_max(tree, 1, 0, tree->leaves, from, to);
+	*ret_at = ts_segtree_first_above(tree, from, most - 1);
+	return most;
+}

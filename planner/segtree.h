@@ -26,6 +26,12 @@ int64_t ts_segtree_max(const struct ts_segtree *tree);
 /* First index >= @from whose value is above @level; n where none is. */
 uint32_t ts_segtree_first_above(
         const struct ts_segtree *tree, uint32_t from, int64_t level);
+/* Last index < @end whose value is above @level; n where none is. */
+uint32_t ts_segtree_last_above(
+        const struct ts_segtree *tree, uint32_t end, int64_t level);
+/* Highest value in [from, to), INT64_MIN where empty; its first index. */
+int64_t ts_segtree_range_max(const struct ts_segtree *tree, uint32_t from,
+        uint32_t to, uint32_t *ret_at);
 int64_t ts_segtree_get(const struct ts_segtree *tree, uint32_t at);
 
 #endif

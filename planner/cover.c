@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "planner/cover.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Least share of the time above the limit that a gap counts as spanning. */
+#define LEAST_SHARE 1e-3
+/* Replays that one replay may bring forward. */
+#define MAX_PULLED 256
+
+struct work {
+	struct ts_cover *cover;
+	const struct ts_cover_options *options;
+	struct ts_choice *choice;
+	struct ts_pass *pass;
+	const struct ts_graph *graph;
+	int64_t limit;
+	double step_ns;
+	double out_rate, in_rate, latency; /* bytes per ns, ns */
+	uint32_t next_gap;
+};
+
+int ts_cover_init(struct ts_cover *c, struct ts_pass *pass)
+{
+	const struct ts_graph *g = pass->graph;
+	uint64_t gaps = g->n_gaps + UINT64_C(1), ops = g->n_ops + UINT64_C(2);
+	int err;
+
+	memset(c, 0, sizeof(*c));
+	c->pass = pass;
+	c->extra_bytes = calloc(ops, sizeof(*c->extra_bytes));
+	c->start_bytes = calloc(ops, sizeof(*c->start_bytes));
+	c->over_ns = calloc(2 * ops, sizeof(*c->over_ns));
+	c->key = calloc(gaps, sizeof(*c->key));
+	c->heap = calloc(gaps, sizeof(*c->heap));
+	c->stack = calloc(gaps, sizeof(*c->stack));
+	err = c->extra_bytes && c->start_bytes && c->over_ns && c->key &&
+	                      c->heap && c->stack
+	              ? 0
+	              : -ENOMEM;
+	if (!err)
+		err = ts_slots_init(&c->out, (double)g->start_ns[g->n_ops]);
+	if (!err)
+		err = ts_slots_init(&c->in, (double)g->start_ns[g->n_ops]);
+	if (err)
+		ts_cover_finish(c);
+	return err;
+}
+
+void ts_cover_finish(struct ts_cover *c)
+{
+	ts_slots_finish(&c->out);
+	ts_slots_finish(&c->in);
+	ts_segtree_finish(&c->memory);
+	free(c->extra_bytes);
+	free(c->start_bytes);
+	free(c->over_ns);
+	free(c->key);
+	free(c->heap);
+	free(c->stack);
+	memset(c, 0, sizeof(*c));
+}
+
+void ts_cover_clear_extra(struct ts_cover *c)
+{
+	memset(c->extra_bytes, 0,
+	        c->pass->graph->n_ops * sizeof(*c->extra_bytes));
+}
+
+/* Start of an op that may lie in the next step. */
+static double start_of(const struct work *w, uint64_t op)
+{
+	const struct ts_graph *g = w->graph;
+
+	return op < g->n_ops ? (double)g->start_ns[op]
+	                     : w->step_ns + (double)g->start_ns[op - g->n_ops];
+}
+
+/* @op in the gap's own count, which goes on in the next step. */
+static uint32_t own_op(const struct work *w, uint32_t gap, uint32_t op)
+{
+	return op > w->graph->gaps[gap].from_op ? op : op + w->graph->n_ops;
+}
+
+static void add_range(struct work *w, uint32_t away, uint32_t pos, int64_t size)
+{
+	struct ts_segtree *memory = &w->cover->memory;
+	uint32_t n = w->graph->n_ops;
+
+	if (away < n)
+		ts_segtree_add(memory, away, pos < n ? pos : n, size);
+	if (pos > n)
+		ts_segtree_add(memory, away > n ? away - n : 0, pos - n, size);
+}
+
+static void set_range(struct work *w, uint32_t gap, uint32_t away, uint32_t pos)
+{
+	struct ts_pass *pass = w->pass;
+	int64_t size = (int64_t)w->graph->gaps[gap].size_bytes;
+
+	if (pass->away[gap] < pass->pos[gap])
+		add_range(w, pass->away[gap], pass->pos[gap], size);
+	pass->away[gap] = away;
+	pass->pos[gap] = pos;
+	if (away < pos)
+		add_range(w, away, pos, -size);
+}
+
+/* Where the gap would end: its use, or a replay that reads it before. */
+static uint32_t end_of(const struct work *w, uint32_t gap)
+{
+	const struct ts_pass *pass = w->pass;
+	const struct ts_gap *info = &w->graph->gaps[gap];
+	uint32_t pos = info->to_op;
+
+	for (uint32_t k = pass->reader_first[gap];
+	        k < pass->reader_first[gap + 1]; k++) {
+		uint32_t reader = pass->readers[k], at = pass->pos[reader];
+
+		if (w->choice->action[reader] != TS_REPLAY)
+			continue;
+		if (at <= info->from_op)
+			at += w->graph->n_ops;
+		if (at < pos)
+			pos = at;
+	}
+	return pos;
+}
+
+/* Inputs of the replay of @gap have to be back when it runs, and theirs. */
+static void pull_inputs(struct work *w, uint32_t gap)
+{
+	const struct ts_pass *pass = w->pass;
+	uint32_t *stack = w->cover->stack, depth = 0;
+
+	stack[depth++] = gap;
+	while (depth) {
+		uint32_t at = stack[--depth];
+
+		for (uint32_t k = pass->input_first[at];
+		        k < pass->input_first[at + 1]; k++) {
+			uint32_t input = pass->inputs[k];
+			uint32_t pos = own_op(w, input, pass->pos[at]);
+
+			if (w->choice->action[input] == TS_KEEP ||
+			        pass->pos[input] <= pos)
+				continue;
+			set_range(w, input, pass->away[input], pos);
+			if (w->choice->action[input] == TS_REPLAY &&
+			        depth < w->graph->n_gaps)
+				stack[depth++] = input;
+		}
+	}
+}
+
+/*
+ * Whether a replay that runs at @pos brings nothing back much earlier than
+ * its own use: chains of replays else unroll the whole tape at once.
+ */
+static bool may_pull(const struct work *w, uint32_t gap, uint32_t pos)
+{
+	const struct ts_pass *pass = w->pass;
+	uint32_t *stack = w->cover->stack, depth = 0, seen = 0;
+
+	stack[depth++] = gap;
+	while (depth) {
+		uint32_t at = stack[--depth];
+
+		if (++seen > MAX_PULLED)
+			return false;
+		for (uint32_t k = pass->input_first[at];
+		        k < pass->input_first[at + 1]; k++) {
+			uint32_t input = pass->inputs[k];
+			uint32_t own = own_op(w, input, pos % w->graph->n_ops);
+
+			if (w->choice->action[input] != TS_REPLAY ||
+			        pass->pos[input] <= own)
+				continue;
+			if (start_of(w, w->graph->gaps[input].to_op) -
+			                start_of(w, own) >
+			        w->options->pull_ns)
+				return false;
+			if (depth < w->graph->n_gaps)
+				stack[depth++] = input;
+		}
+	}
+	return true;
+}
+
+static bool needs_copy(const struct work *w, uint32_t gap)
+{
+	const struct ts_graph *g = w->graph;
+	const struct ts_gap *info = &g->gaps[gap];
+	const struct ts_object *object = &g->objects[info->object];
+	uint32_t wrap;
+
+	for (uint32_t e = info->earlier; e != TS_NONE; e = g->gaps[e].earlier) {
+		if (w->choice->action[e] == TS_SWAP)
+			return false;
+	}
+	if (!object->persistent || info->born_op != TS_NONE)
+		return true;
+	if (g->overwriter[info->version] == TS_NONE)
+		return false;
+	wrap = g->object_gaps[g->object_first[info->object + 1] - 1];
+	return g->gaps[wrap].to_op < g->n_ops ||
+	       w->choice->action[wrap] != TS_SWAP;
+}
+
+/* The copies of a swap whose value has to be away at one op. */
+struct copies {
+	double out_from, out_to, out_ns;
+	double in_from, in_to, in_ns;
+	/* What nothing hides. */
+	double exposed_ns;
+};
+
+static void weigh_copies(
+        const struct work *w, uint32_t gap, uint32_t op, struct copies *c)
+{
+	const struct ts_graph *g = w->graph;
+	const struct ts_gap *info = &g->gaps[gap];
+	uint32_t own = own_op(w, gap, op);
+	double out, in;
+
+	c->in_ns = (double)info->size_bytes / w->in_rate + w->latency;
+	c->out_ns =
+	        needs_copy(w, gap)
+	                ? (double)info->size_bytes / w->out_rate + w->latency
+	                : 0;
+	c->out_to = start_of(w, own);
+	c->out_from = info->born_op == TS_NONE
+	                      ? 0
+	                      : (double)g->start_ns[info->born_op + 1];
+	if (c->out_to - c->out_from > w->step_ns)
+		c->out_from = c->out_to - w->step_ns;
+	c->in_from = start_of(w, own + 1);
+	c->in_to = start_of(w, end_of(w, gap));
+	out = c->out_ns ? c->out_ns - ts_slots_free(&w->cover->out, c->out_from,
+	                                      c->out_to)
+	                : 0;
+	in = c->in_ns - ts_slots_free(&w->cover->in, c->in_from, c->in_to);
+	c->exposed_ns = out > in ? out : in;
+	if (c->exposed_ns < 0)
+		c->exposed_ns = 0;
+}
+
+/* First op (in an unwrapped count from @low) that starts at @ns or later. */
+static uint32_t op_at(
+        const struct work *w, uint32_t low, uint32_t high, double ns)
+{
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (start_of(w, mid) >= ns)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+/* Swaps @gap so that it is away at @op; takes the link's time for it. */
+static void mark_swap(struct work *w, uint32_t gap, uint32_t op)
+{
+	const struct ts_gap *info = &w->graph->gaps[gap];
+	uint32_t own = own_op(w, gap, op), end = end_of(w, gap);
+	uint32_t away = info->from_op + 1, back = end;
+	struct copies c;
+	double done, begun, left;
+
+	weigh_copies(w, gap, op, &c);
+	done = c.out_from;
+	begun = c.in_to;
+	if (c.out_ns) {
+		left = ts_slots_take_early(
+		        &w->cover->out, c.out_from, c.out_to, c.out_ns, &done);
+		if (left <= 0)
+			away = op_at(w, away, own, done);
+		else
+			away = own;
+	}
+	left = ts_slots_take_late(
+	        &w->cover->in, c.in_from, c.in_to, c.in_ns, &begun);
+	/* Where nothing hides the copy, compute waits for it at the use. */
+	if (left <= 0 && w->options->reserve) {
+		back = op_at(w, own + 1, end, begun);
+		if (back > own + 1 && start_of(w, back) > begun)
+			back--;
+	}
+	w->choice->action[gap] = TS_SWAP;
+	set_range(w, gap, away, back);
+}
+
+static void mark_replay(struct work *w, uint32_t gap)
+{
+	uint32_t end = end_of(w, gap);
+
+	w->choice->action[gap] = TS_REPLAY;
+	set_range(w, gap, w->graph->gaps[gap].from_op + 1, end);
+	pull_inputs(w, gap);
+}
+
+/* Highest memory over the inside of the gap, and where. */
+static int64_t highest(const struct work *w, uint32_t gap, uint32_t *ret_op)
+{
+	const struct ts_gap *info = &w->graph->gaps[gap];
+	const struct ts_segtree *memory = &w->cover->memory;
+	uint32_t n = w->graph->n_ops, at = 0, at2 = 0;
+	int64_t most, wrapped = INT64_MIN;
+
+	most = ts_segtree_range_max(memory, info->from_op + 1,
+	        info->to_op < n ? info->to_op : n, &at);
+	if (info->to_op > n)
+		wrapped =
+		        ts_segtree_range_max(memory, 0, info->to_op - n, &at2);
+	*ret_op = wrapped > most ? at2 : at;
+	return wrapped > most ? wrapped : most;
+}
+
+/* Swaps that the link hides altogether, dearest replay first. */
+static void take_free_copies(struct work *w)
+{
+	const struct ts_graph *g = w->graph;
+
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		uint32_t gap = w->pass->order_by_cost[i], op;
+		struct copies c;
+
+		if (w->choice->action[gap] != TS_KEEP ||
+		        highest(w, gap, &op) <= w->limit)
+			continue;
+		weigh_copies(w, gap, op, &c);
+		if (c.exposed_ns <= 0)
+			mark_swap(w, gap, op);
+	}
+}
+
+/* Share of the time above the limit from @op on that the gap spans. */
+static double area(const struct work *w, uint32_t gap, uint32_t op)
+{
+	const double *over = w->cover->over_ns;
+	uint32_t n = w->graph->n_ops, own = own_op(w, gap, op);
+	double all = over[n] - over[own < n ? own : own - n], inside;
+
+	inside = over[w->graph->gaps[gap].to_op] - over[own];
+	if (all <= 0 || inside >= all)
+		return 1;
+	return inside > LEAST_SHARE * all ? inside / all : LEAST_SHARE;
+}
+
+/* Cost per byte that the gap takes off at @op; what it would be done. */
+static double price(const struct work *w, uint32_t gap, uint32_t op,
+        int64_t excess, enum ts_action *ret_action)
+{
+	const struct ts_gap *info = &w->graph->gaps[gap];
+	double size = (double)info->size_bytes, cost = 1e300, own = 1;
+	uint32_t end = end_of(w, gap);
+	struct copies c;
+
+	*ret_action = TS_KEEP;
+	if (end <= own_op(w, gap, op))
+		return 1e300;
+	if (!w->options->no_replays && w->pass->price_ns[gap] != TS_NEVER &&
+	        may_pull(w, gap, end)) {
+		cost = (double)w->pass->price_ns[gap];
+		*ret_action = TS_REPLAY;
+	}
+	if (!w->options->no_swaps) {
+		double ns;
+
+		weigh_copies(w, gap, op, &c);
+		ns = w->options->link_weight * c.exposed_ns;
+		if (ns < cost) {
+			cost = ns;
+			*ret_action = TS_SWAP;
+		}
+	}
+	if (*ret_action == TS_KEEP)
+		return 1e300;
+	if (size > (double)excess)
+		size = (double)excess;
+	if (w->options->by_area)
+		own = area(w, gap, op);
+	return cost / (size * own);
+}
+
+static bool sooner(const struct work *w, uint32_t a, uint32_t b)
+{
+	const double *key = w->cover->key;
+	uint32_t x, y;
+
+	if (key[a] != key[b])
+		return key[a] < key[b];
+	/* Belady: furthest next use first. */
+	x = w->graph->gaps[a].to_op;
+	y = w->graph->gaps[b].to_op;
+	return x != y ? x > y : a < b;
+}
+
+static void sift_down(struct work *w, uint32_t i)
+{
+	uint32_t *heap = w->cover->heap, n = w->cover->n_heap, item = heap[i];
+
+	for (;;) {
+		uint32_t child = 2 * i + 1;
+
+		if (child >= n)
+			break;
+		if (child + 1 < n && sooner(w, heap[child + 1], heap[child]))
+			child++;
+		if (!sooner(w, heap[child], item))
+			break;
+		heap[i] = heap[child];
+		i = child;
+	}
+	heap[i] = item;
+}
+
+static void push(struct work *w, uint32_t gap)
+{
+	uint32_t *heap = w->cover->heap, i = w->cover->n_heap++;
+
+	for (; i && sooner(w, gap, heap[(i - 1) / 2]); i = (i - 1) / 2)
+		heap[i] = heap[(i - 1) / 2];
+	heap[i] = gap;
+}
+
+static void pop(struct work *w)
+{
+	struct ts_cover *c = w->cover;
+
+	c->heap[0] = c->heap[--c->n_heap];
+	if (c->n_heap)
+		sift_down(w, 0);
+}
+
+static void offer(struct work *w, uint32_t gap, uint32_t op, int64_t excess)
+{
+	enum ts_action action;
+
+	if (w->choice->action[gap] != TS_KEEP ||
+	        !w->graph->gaps[gap].size_bytes)
+		return;
+	w->cover->key[gap] = price(w, gap, op, excess, &action);
+	push(w, gap);
+}
+
+/* The cheapest of what is open at @op. TS_NONE: nothing is left. */
+static uint32_t cheapest(
+        struct work *w, uint32_t op, int64_t excess, enum ts_action *ret_action)
+{
+	struct ts_cover *c = w->cover;
+
+	while (c->n_heap) {
+		uint32_t gap = c->heap[0];
+		double key;
+
+		if (w->choice->action[gap] != TS_KEEP ||
+		        w->graph->gaps[gap].to_op <= own_op(w, gap, op)) {
+			pop(w);
+			continue;
+		}
+		key = price(w, gap, op, excess, ret_action);
+		if (key > c->key[gap] * (1 + 1e-9) + 1e-12) {
+			c->key[gap] = key;
+			sift_down(w, 0);
+			continue;
+		}
+		pop(w);
+		if (*ret_action == TS_KEEP)
+			continue;
+		return gap;
+	}
+	return TS_NONE;
+}
+
+/* Gaps that wrap are open when the step begins; others from their op on. */
+static void offer_until(struct work *w, uint32_t op, int64_t excess)
+{
+	const struct ts_graph *g = w->graph;
+
+	while (w->next_gap < g->n_gaps && g->gaps[w->next_gap].from_op < op)
+		offer(w, w->next_gap++, op, excess);
+}
+
+static void cover_all(struct work *w)
+{
+	const struct ts_graph *g = w->graph;
+	uint32_t op = 0;
+
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		if (g->gaps[i].to_op > g->n_ops)
+			offer(w, i, 0, INT64_MAX);
+	}
+	for (;;) {
+		enum ts_action action;
+		int64_t excess;
+		uint32_t gap;
+
+		op = ts_segtree_first_above(&w->cover->memory, op, w->limit);
+		if (op >= g->n_ops)
+			return;
+		excess = ts_segtree_max(&w->cover->memory) - w->limit;
+		offer_until(w, op, excess);
+		gap = cheapest(w, op, excess, &action);
+		if (gap == TS_NONE) {
+			w->cover->n_failed++;
+			op++;
+		} else if (action == TS_REPLAY) {
+			mark_replay(w, gap);
+		} else {
+			mark_swap(w, gap, op);
+		}
+	}
+}
+
+int ts_cover_run(struct ts_cover *c, const struct ts_cover_options *options,
+        struct ts_choice *choice)
+{
+	const struct ts_graph *g = c->pass->graph;
+	const struct ts_device *d = &g->profile->device;
+	struct work w = {.cover = c,
+	        .options = options,
+	        .choice = choice,
+	        .pass = c->pass,
+	        .graph = g,
+	        .limit = (int64_t)options->limit_bytes,
+	        .step_ns = (double)g->start_ns[g->n_ops],
+	        .out_rate =
+	                (double)d->d2h_bytes_per_s * 1e-9 * options->link_share,
+	        .in_rate =
+	                (double)d->h2d_bytes_per_s * 1e-9 * options->link_share,
+	        .latency = (double)d->copy_latency_ns};
+	int err;
+
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		c->start_bytes[i] = g->mem_bytes[i] + c->extra_bytes[i];
+	ts_segtree_finish(&c->memory);
+	err = ts_segtree_init(&c->memory, c->start_bytes, g->n_ops);
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < 2 * g->n_ops; i++) {
+		uint32_t op = i % g->n_ops;
+		bool over = (int64_t)c->start_bytes[op] > w.limit;
+
+		c->over_ns[i + 1] =
+		        c->over_ns[i] +
+		        (over ? (double)g->profile->ops[op].duration_ns : 0);
+	}
+	ts_slots_clear(&c->out);
+	ts_slots_clear(&c->in);
+	c->n_heap = c->n_failed = 0;
+	memset(c->pass->pos, 0, g->n_gaps * sizeof(*c->pass->pos));
+	memset(c->pass->away, 0, g->n_gaps * sizeof(*c->pass->away));
+	memset(choice->action, TS_KEEP, g->n_gaps);
+	memset(choice->late, 0, g->n_gaps);
+	if (options->free_first && !options->no_swaps)
+		take_free_copies(&w);
+	cover_all(&w);
+	return 0;
+}
+
+void ts_program_memory(const struct ts_program *p,
+        const struct ts_choice *choice, uint64_t *bytes)
+{
+	const struct ts_graph *g = p->graph;
+	uint64_t used = g->base_bytes;
+	uint32_t op = TS_NONE;
+
+	/* What comes back by op, then the highest at it. */
+	memset(bytes, 0, g->n_ops * sizeof(*bytes));
+	for (uint32_t gap = 0; gap < g->n_gaps; gap++) {
+		uint64_t size = g->gaps[gap].size_bytes;
+
+		if (choice->action[gap] != TS_SWAP)
+			continue;
+		bytes[p->need_op[gap] % g->n_ops] += size;
+		if (p->need_op[gap] >= g->n_ops)
+			used -= size;
+	}
+	for (uint32_t k = 0; k < p->n_instrs; k++) {
+		const struct ts_instr *instr = &p->instrs[k];
+
+		if (instr->op != op) {
+			op = instr->op;
+			used += bytes[op];
+			bytes[op] = 0;
+		}
+		used += instr->alloc_bytes;
+		if (used > bytes[op])
+			bytes[op] = used;
+		used -= instr->free_bytes;
+		if (instr->value != TS_NONE)
+			continue;
+		for (uint32_t i = g->from_first[op]; i < g->from_first[op + 1];
+		        i++) {
+			if (choice->action[i] != TS_KEEP)
+				used -= g->gaps[i].size_bytes;
+		}
+	}
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The pass for tapes whose memory is not activations alone: every gap, those
+ * that wrap into the next step too, competes for the time of both copy
+ * engines and for the cheapest replays, op by op, until the memory of every
+ * op is within the limit. Scratch belongs to one planner call.
+ */
+#ifndef TS_PLANNER_COVER_H
+#define TS_PLANNER_COVER_H
+
+#include "planner/passes.h"
+#include "planner/segtree.h"
+#include "planner/slots.h"
+
+struct ts_cover_options {
+	/* What every op has to fit into. */
+	uint64_t limit_bytes;
+	/* Nothing is replayed; nothing is swapped. */
+	bool no_replays;
+	bool no_swaps;
+	/* Free copies are looked for first, dearest replay first. */
+	bool free_first;
+	/* Price per byte and per time above the limit that a gap spans. */
+	bool by_area;
+	/* Memory is set aside while a copy back is on its way. */
+	bool reserve;
+	/* Longest time that a replay may bring what it reads back early. */
+	double pull_ns;
+	/* What a ns of a copy that nothing hides counts beside one of replay.
+	 */
+	double link_weight;
+	/* Share of the link's speed that is counted on. */
+	double link_share;
+};
+
+struct ts_cover {
+	struct ts_pass *pass;
+	struct ts_slots out, in;
+	struct ts_segtree memory;
+	/* By op: what the replays of an earlier round took beside the rest. */
+	uint64_t *extra_bytes;
+	uint64_t *start_bytes;
+	double *over_ns;
+	double *key; /* by gap */
+	uint32_t *heap;
+	uint32_t n_heap;
+	uint32_t *stack;
+	/* Ops that nothing could bring within the limit, last time. */
+	uint32_t n_failed;
+};
+
+/* Works on @pass: its graph, prices, and positions. 0 or -ENOMEM. */
+int ts_cover_init(struct ts_cover *cover, struct ts_pass *pass);
+void ts_cover_finish(struct ts_cover *cover);
+
+/* Forgets what earlier rounds took beside the rest. */
+void ts_cover_clear_extra(struct ts_cover *cover);
+/*
+ * Marks gaps of @choice until all ops fit (see n_failed). cover->memory then
+ * is the memory by op as this pass sees it. 0 or -ENOMEM.
+ */
+int ts_cover_run(struct ts_cover *cover, const struct ts_cover_options *options,
+        struct ts_choice *choice);
+
+/*
+ * Memory by op that the compiled @program takes if copies took no time; in
+ * @ret_bytes, by op.
+ */
+void ts_program_memory(const struct ts_program *program,
+        const struct ts_choice *choice, uint64_t *ret_bytes);
+
+#endif

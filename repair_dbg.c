@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "planner/repair.h"
+#include "planner/frontier.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUNDS 6
+/* Halvings of the capacity that the frontier's knapsack gets. */
+#define CAPACITY_TURNS 7
+
+int ts_search_init(
+        struct ts_search *s, const struct ts_graph *graph, uint64_t limit_bytes)
+{
+	int err;
+
+	memset(s, 0, sizeof(*s));
+	s->graph = graph;
+	s->limit_bytes = limit_bytes;
+	s->rounds = ROUNDS;
+	s->best.outcome.step_ns = TS_NEVER;
+	s->wait_ns = calloc(graph->n_gaps + UINT64_C(1), sizeof(*s->wait_ns));
+	err = s->wait_ns ? 0 : -ENOMEM;
+	if (!err)
+		err = ts_model_create(graph, limit_bytes, &s->model);
+	if (!err)
+		err = ts_pass_init(&s->pass, graph);
+	if (!err)
+		err = ts_cover_init(&s->cover, &s->pass);
+	if (!err)
+		err = ts_program_init(&s->program, graph);
+	if (!err)
+		err = ts_choice_init(&s->trial, graph->n_gaps);
+	if (!err)
+		err = ts_choice_init(&s->best.choice, graph->n_gaps);
+	if (err)
+		ts_search_finish(s);
+	return err;
+}
+
+void ts_search_finish(struct ts_search *s)
+{
+	ts_choice_finish(&s->best.choice);
+	ts_choice_finish(&s->trial);
+	ts_program_finish(&s->program);
+	ts_cover_finish(&s->cover);
+	ts_pass_finish(&s->pass);
+	ts_model_destroy(s->model);
+	free(s->wait_ns);
+	memset(s, 0, sizeof(*s));
+}
+
+int ts_search_windows(struct ts_search *s, enum ts_window_mode windows)
+{
+	int err;
+
+	if (windows != TS_WINDOWS_ROOM) {
+		ts_windows_set(s->graph, &s->trial, windows);
+		return 0;
+	}
+	err = ts_program_compile(&s->program, &s->trial);
+	return err ? err
+	           : ts_windows_fit(&s->program, &s->trial, s->limit_bytes);
+}
+
+int ts_search_offer(struct ts_search *s, enum ts_window_mode windows,
+        struct ts_outcome *ret_outcome)
+{
+	int err = ts_search_windows(s, windows);
+
+	memset(ret_outcome, 0, sizeof(*ret_outcome));
+	if (err)
+		return err == -EINVAL ? 0 : err;
+	err = ts_model_run(s->model, &s->trial, ret_outcome, s->wait_ns); if(getenv("DBG")){extern int printf(const char*,...); struct ts_outcome*o=ret_outcome; double gi=1073741824.0; printf("     offer w%d fits %d step %.1f ms replay %.1f in %.1f mem %.1f d2h %.2f h2d %.2f ev %u stuck %u %.2f\n",windows,o->fits,o->step_ns*1e-6,o->replay_ns*1e-6,o->wait_in_ns*1e-6,o->wait_memory_ns*1e-6,o->d2h_bytes/gi,o->h2d_bytes/gi,o->evictions,o->stuck_op,o->stuck_bytes/gi);}
+	if (!err && ret_outcome->fits &&
+	        ret_outcome->step_ns < s->best.outcome.step_ns) {
+		ts_choice_copy(&s->best.choice, &s->trial);
+		s->best.outcome = *ret_outcome;
+		s->best.windows = windows;
+	}
+	return err;
+}
+
+static void clear(struct ts_choice *choice)
+{
+	memset(choice->action, TS_KEEP, choice->n_gaps);
+	memset(choice->window, 0, choice->n_gaps * sizeof(*choice->window));
+	memset(choice->late, 0, choice->n_gaps * sizeof(*choice->late));
+}
+
+int ts_search_emergency(struct ts_search *s)
+{
+	struct ts_outcome outcome;
+
+	clear(&s->trial);
+	memset(s->trial.action, TS_SWAP, s->trial.n_gaps);
+	return ts_search_offer(s, TS_WINDOWS_NEED, &outcome);
+}
+
+/*
+ * A prefetch that held up compute: replay the value where that is cheaper
+ * than the wait, else leave it alone. True where a verdict changed.
+ */
+static bool blame(struct ts_search *s)
+{
+	bool changed = false;
+
+	for (uint32_t gap = 0; gap < s->graph->n_gaps; gap++) {
+		uint64_t price = s->pass.price_ns[gap];
+
+		if (!s->wait_ns[gap] || s->pass.verdict[gap] != TS_MAY)
+			continue;
+		s->pass.verdict[gap] = price < s->wait_ns[gap] ? TS_MUST_REPLAY
+		                                               : TS_NEVER_SWAP;
+		changed = true;
+	}
+	return changed;
+}
+
+int ts_search_two_pass(
+        struct ts_search *s, uint32_t pivot_op, enum ts_window_mode windows)
+{
+	struct ts_pass *pass = &s->pass;
+	double share = 1, cut = 0.01;
+	int err = 0;
+
+	pass->pivot_op = pivot_op;
+	pass->guard = 0.02;
+	pass->order = s->order;
+	memset(pass->verdict, TS_MAY, s->graph->n_gaps);
+	for (uint32_t round = 0; !err && round < s->rounds; round++) {
+		struct ts_outcome outcome;
+		bool again = false;
+
+		clear(&s->trial);
+		pass->limit_bytes = (uint64_t)((double)s->limit_bytes * share);
+		if (!s->no_swaps)
+			err = ts_pass_swap(pass, &s->trial);
+		if (!err)
+			err = ts_pass_squeeze(pass, &s->trial);
+		if (err)
+			return err;
+		err = ts_search_offer(s, windows, &outcome);
+		if (!outcome.fits) {
+			share -= cut;
+			cut *= 2;
+			continue;
+		}
+		again = blame(s);
+		if (outcome.wait_memory_ns) {
+			pass->guard += 0.02;
+			again = true;
+		}
+		if (!again)
+			break;
+	}
+	return err;
+}
+
+int ts_search_ablation(struct ts_search *s, enum ts_swap_order order,
+        bool no_swaps, struct ts_choice *ret_choice,
+        struct ts_outcome *ret_outcome, bool *ret_plain)
+{
+	struct ts_best best = s->best;
+	struct ts_choice empty;
+	int err = ts_choice_init(&empty, s->graph->n_gaps);
+
+	if (err)
+		return err;
+	memset(&s->best, 0, sizeof(s->best));
+	s->best.choice = empty;
+	s->best.outcome.step_ns = TS_NEVER;
+	s->order = order;
+	s->no_swaps = no_swaps;
+	err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
+	s->order = TS_ORDER_COST;
+	s->no_swaps = false;
+	ts_choice_copy(ret_choice, &s->best.choice);
+	*ret_outcome = s->best.outcome;
+	*ret_plain = true;
+	ts_choice_finish(&s->best.choice);
+	s->best = best;
+	return err;
+}
+
+int ts_search_settle(struct ts_search *s)
+{
+	const uint32_t *back = ts_model_back(s->model);
+	const struct ts_graph *g = s->graph;
+	struct ts_outcome outcome;
+	int err;
+
+	ts_choice_copy(&s->trial, &s->best.choice);
+	err = ts_model_run(s->model, &s->trial, &outcome, s->wait_ns);
+	for (uint32_t i = 0; !err && i < g->n_gaps; i++) {
+		uint32_t op = back[i];
+
+		if (s->trial.action[i] != TS_SWAP || op == TS_NONE)
+			continue;
+		if (op <= g->gaps[i].from_op)
+			op += g->n_ops;
+		if (op <= g->gaps[i].to_op)
+			s->trial.window[i] = op;
+	}
+	if (!err)
+		err = ts_model_run(s->model, &s->trial, &outcome, s->wait_ns);
+	if (err)
+		return err;
+	if (outcome.fits && outcome.step_ns <= s->best.outcome.step_ns) {
+		ts_choice_copy(&s->best.choice, &s->trial);
+		s->best.outcome = outcome;
+		return 0;
+	}
+	return ts_model_run(s->model, &s->best.choice, &outcome, s->wait_ns);
+}
+
+int ts_search_frontier(struct ts_search *s)
+{
+	uint64_t low = 0, high = s->limit_bytes;
+	struct ts_frontiers *frontiers;
+	int err = ts_frontiers_create(s->graph, &frontiers);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	for (uint32_t turn = 0; !err && turn < CAPACITY_TURNS; turn++) {
+		uint64_t mid = low + (high - low) / 2;
+		struct ts_outcome outcome;
+
+		ts_choice_copy(&s->trial, &s->best.choice);
+		err = ts_frontiers_choose(frontiers, mid, &s->trial);
+		for (uint32_t i = 0; !err && i < s->graph->n_gaps; i++) {
+			if (s->best.choice.action[i] == TS_SWAP)
+				s->trial.action[i] = TS_SWAP;
+		}
+		if (!err)
+			err = ts_search_offer(s, s->best.windows, &outcome);
+		if (!err && outcome.fits)
+			low = mid;
+		else
+			high = mid;
+	}
+	ts_frontiers_destroy(frontiers);
+	return err;
+}
