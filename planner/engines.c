@@ -91,6 +91,16 @@ static uint32_t op_now(const struct ts_model *m)
 	return k ? m->program.instrs[k - 1].op : 0;
 }
 
+/* Op that runs, or that is the next to run. */
+static uint32_t op_next(const struct ts_model *m)
+{
+	uint32_t k = m->state.instr;
+
+	if (m->running)
+		return m->program.instrs[k - 1].op;
+	return k < m->program.n_instrs ? m->program.instrs[k].op : 0;
+}
+
 /* The device copy is gone; once its window is open it may come back. */
 void ts_engines_release(struct ts_model *m, uint32_t gap)
 {
@@ -98,7 +108,6 @@ void ts_engines_release(struct ts_model *m, uint32_t gap)
 	/* What is evicted had not been away in vain: it comes back later. */
 	if (m->left[gap] == TS_NONE)
 		m->left[gap] = op_now(m);
-	m->back_op[gap] = TS_NONE;
 	m->state.status[gap] = OUT;
 	if (m->state.opened[gap])
 		ts_engines_want(m, gap);
@@ -144,7 +153,7 @@ static bool start_gap(struct ts_model *m, uint32_t place, uint64_t extra)
 	if (s->used > s->peak)
 		s->peak = s->used;
 	s->status[gap] = INCOMING;
-	m->back_op[gap] = op_now(m);
+	m->back_op[gap] = op_next(m);
 	s->outcome.h2d_bytes += size_of(m, gap);
 	begin_copy(m, &s->h2d, gap, size_of(m, gap));
 	return true;
@@ -539,8 +548,10 @@ bool ts_engines_run_instr(struct ts_model *m, uint32_t k)
 	end = s->t + (double)instr->duration_ns;
 	trace(m, instr->value == TS_NONE ? TS_LANE_COMPUTE : TS_LANE_REPLAY, k,
 	        s->t, end);
+	m->running = true;
 	while (advance(m, end, instr->free_bytes))
 		;
+	m->running = false;
 	s->used -= instr->free_bytes;
 	if (instr->value == TS_NONE)
 		after_op(m, instr);

@@ -79,8 +79,8 @@ int ts_model_try(struct ts_model *model, const struct ts_choice *choice,
 
 /*
  * Per gap, of the last run: the op during or after which its value left the
- * device, and the op before or during which it came back. TS_NONE: it did
- * not leave. Of replayed gaps: first and last op around it.
+ * device, and the op before or during which it began to come back. TS_NONE: it
+ * did not leave. Of replayed gaps: first and last op around it.
  */
 const uint32_t *ts_model_left(const struct ts_model *model);
 const uint32_t *ts_model_back(const struct ts_model *model);
