@@ -151,6 +151,8 @@ static uint32_t new_value(struct work *work, uint32_t block)
 		values->value_room = room;
 	}
 	values->block_of[value] = block;
+	work->builder->profile.values[value].address =
+	        work->step->blocks[block].address;
 	if (values->kind[block] == TS_KIND_SCRATCH &&
 	        (work->step->blocks[block].scratch ||
 	                !work->step->blocks[block].reported))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "planner/json.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -125,6 +126,28 @@ int ts_json_text(const struct ts_json_at *at, const char *key, bool optional,
 		return ts_json_bad(at, key, "want a string below %d bytes",
 		        TS_MAX_NAME_SIZE);
 	*ret_text = json_string_value(node);
+	return 0;
+}
+
+int ts_json_address(
+        const struct ts_json_at *at, const char *key, uint64_t *ret_address)
+{
+	const char *text = NULL;
+	int err = ts_json_text(at, key, true, &text);
+	char *end;
+	uint64_t address;
+
+	if (err || !text)
+		return err;
+	if (strncmp(text, "0x", 2) || !isxdigit((unsigned char)text[2]) ||
+	        strlen(text) > 18)
+		return ts_json_bad(at, key, "want 0x and hexadecimal digits");
+	address = strtoull(text, &end, 16);
+	if (*end)
+		return ts_json_bad(at, key, "want 0x and hexadecimal digits");
+	if (address > TS_MAX_ADDRESS)
+		return ts_json_bad(at, key, "no device address");
+	*ret_address = address;
 	return 0;
 }
 

@@ -40,6 +40,9 @@ int ts_json_enum(const struct ts_json_at *at, const char *key,
 /* Owned by the JSON tree. */
 int ts_json_text(const struct ts_json_at *at, const char *key, bool optional,
         const char **ret_text);
+/* Optional: 0x and hexadecimal digits, at most TS_MAX_ADDRESS. */
+int ts_json_address(
+        const struct ts_json_at *at, const char *key, uint64_t *ret_address);
 /* Fills @ret_child for the member @key, an array or an object. */
 int ts_json_array(const struct ts_json_at *at, const char *key, bool optional,
         struct ts_json_at *ret_child);

@@ -21,6 +21,7 @@
 #define TS_MAX_USES      (1u << 28)
 #define TS_MAX_BYTES     (UINT64_C(1) << 50)
 #define TS_MAX_DURATION  (UINT64_C(1) << 50)
+#define TS_MAX_ADDRESS   (UINT64_C(1) << 57)
 #define TS_MAX_NAME_SIZE 4096
 
 enum ts_op_class {
@@ -95,6 +96,8 @@ struct ts_value {
 	bool no_replay;
 	/* The older version whose storage this value overwrites, or TS_NONE. */
 	uint32_t in_place_of;
+	/* Where its storage lay in the recorded step; 0 where unknown. */
+	uint64_t address;
 	/* Index into ts_profile.rebuilds, or TS_NONE. */
 	uint32_t rebuild;
 };

@@ -3,6 +3,7 @@
 #include "planner/json.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,8 @@ static int read_value(const struct ts_json_at *at, struct ts_profile *p,
 		err = ts_json_u32(at, "output", true, &value->output);
 	if (!err)
 		err = ts_json_u32(at, "in_place_of", true, &value->in_place_of);
+	if (!err)
+		err = ts_json_address(at, "address", &value->address);
 	if (!err)
 		err = ts_json_bool(at, "persistent", &value->persistent);
 	if (!err)
@@ -416,6 +419,12 @@ static json_t *value_to_json(
 		set_index(node, "output", value->output);
 	}
 	set_index(node, "in_place_of", value->in_place_of);
+	if (value->address) {
+		char text[24];
+
+		snprintf(text, sizeof(text), "0x%" PRIx64, value->address);
+		json_object_set_new(node, "address", json_string(text));
+	}
 	if (value->persistent)
 		json_object_set_new(node, "persistent", json_true());
 	if (value->pinned)
