@@ -1,74 +1,108 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "planner/pages.h"
+#include "planner/pages_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Ops [from, to] during which something is resident. */
-struct span {
-	uint32_t from;
-	uint32_t to;
-};
-
-/* Chunks that are busy during the same ops. */
-struct group {
-	uint32_t first_chunk;
-	uint32_t count;
-	struct span *busy; /* ascending, disjoint */
-	uint32_t n_busy;
-	uint32_t room;
-};
-
-struct paging {
-	const struct ts_graph *graph;
-	struct ts_pages *pages;
-	struct group *groups;
-	uint32_t n_groups;
-	uint32_t groups_room;
-	uint32_t residencies_room;
-	uint32_t runs_room;
-};
-
-static int room_for(
-        void *array_pointer, uint32_t count, uint32_t *room, size_t size)
-{
-	void **array = array_pointer, *more;
-	uint32_t next = *room ? 2 * *room : 64;
-
-	if (count < *room)
-		return 0;
-	more = realloc(*array, next * size);
-	if (!more)
-		return -ENOMEM;
-	*array = more;
-	*room = next;
-	return 0;
-}
+/* More would be 16 TiB of address range in one step. */
+#define MAX_PAGES (UINT32_C(1) << 23)
+/* Stays by page run: what address ranges of one step never come near. */
+#define MAX_COVERS (UINT64_C(1) << 27)
 
 void ts_pages_finish(struct ts_pages *pages)
 {
-	free(pages->residencies);
-	free(pages->runs);
+	free(pages->places);
+	free(pages->tenancies);
 	memset(pages, 0, sizeof(*pages));
 }
 
-static uint32_t pages_of(const struct ts_graph *g, uint32_t object)
-{
-	uint64_t bytes = g->objects[object].size_bytes;
+/* Between two neighbouring edges all pages see the same stays. */
+struct cells {
+	uint32_t cut;    /* op with the fewest pages; spans count from it */
+	uint64_t *edges; /* pages, ascending */
+	uint32_t n_edges;
+	uint64_t *first; /* by cell: slice of spans; one more than cells */
+	struct ts_span *spans;
+};
 
-	return (uint32_t)((bytes + TS_PAGE_BYTES - 1) / TS_PAGE_BYTES);
+static uint64_t first_page(
+        const struct ts_paging *paging, const struct ts_stay *stay)
+{
+	return stay->address / paging->page_bytes;
 }
 
-/* Index of the first busy span that ends at or after @from. */
-static uint32_t first_after(const struct group *group, uint32_t from)
+static uint64_t end_page(
+        const struct ts_paging *paging, const struct ts_stay *stay)
 {
-	uint32_t low = 0, high = group->n_busy;
+	return (stay->address + stay->size_bytes - 1) / paging->page_bytes + 1;
+}
+
+static const struct ts_stay *stay_at(const struct ts_paging *paging, uint32_t i)
+{
+	return i < paging->n_stays ? &paging->stays[i]
+	                           : &paging->resident[i - paging->n_stays];
+}
+
+static bool well_formed(const struct ts_paging *paging)
+{
+	uint32_t all = paging->n_stays + paging->n_resident;
+
+	if (!paging->n_ops || !paging->page_bytes ||
+	        paging->n_stays > TS_MAX_USES ||
+	        paging->n_resident > TS_MAX_USES)
+		return false;
+	for (uint32_t i = 0; i < all; i++) {
+		const struct ts_stay *stay = stay_at(paging, i);
+
+		if (!stay->size_bytes || stay->size_bytes > TS_MAX_BYTES ||
+		        stay->address > UINT64_MAX - TS_MAX_BYTES)
+			return false;
+		if (i < paging->n_stays && (stay->from_op >= paging->n_ops ||
+		                                   stay->to_op < stay->from_op))
+			return false;
+	}
+	return true;
+}
+
+static int by_page(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static int find_edges(const struct ts_paging *paging, struct cells *cells)
+{
+	uint32_t all = paging->n_stays + paging->n_resident, n = 0;
+
+	cells->edges = calloc(2 * (uint64_t)all + 1, sizeof(*cells->edges));
+	if (!cells->edges)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < all; i++) {
+		const struct ts_stay *stay = stay_at(paging, i);
+
+		cells->edges[n++] = first_page(paging, stay);
+		cells->edges[n++] = end_page(paging, stay);
+	}
+	if (n)
+		qsort(cells->edges, n, sizeof(*cells->edges), by_page);
+	for (uint32_t i = 0; i < n; i++) {
+		if (!i || cells->edges[i] != cells->edges[i - 1])
+			cells->edges[cells->n_edges++] = cells->edges[i];
+	}
+	return 0;
+}
+
+static uint32_t cell_of(const struct cells *cells, uint64_t page)
+{
+	uint32_t low = 0, high = cells->n_edges;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if (group->busy[mid].to < from)
+		if (cells->edges[mid] < page)
 			low = mid + 1;
 		else
 			high = mid;
@@ -76,310 +110,498 @@ static uint32_t first_after(const struct group *group, uint32_t from)
 	return low;
 }
 
-/*
- * How badly @spans fill the holes they go into, in ops left over after them;
- * UINT64_MAX where one does not fit.
- */
-static uint64_t misfit(
-        const struct group *group, const struct span *spans, uint32_t n)
+/* Ops from the cut on that @stay is there for: one span, or two. */
+static uint32_t spans_of_stay(const struct ts_paging *paging, uint32_t i,
+        uint32_t cut, struct ts_span spans[2])
 {
-	uint64_t slack = 0;
+	const struct ts_stay *stay = stay_at(paging, i);
+	uint32_t n = paging->n_ops, length = stay->to_op - stay->from_op, from;
 
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = first_after(group, spans[i].from);
-
-		if (at < group->n_busy && group->busy[at].from <= spans[i].to)
-			return UINT64_MAX;
-		slack += at < group->n_busy ? group->busy[at].from - spans[i].to
-		                            : UINT32_MAX;
+	if (i >= paging->n_stays || length >= n - 1) {
+		spans[0] = (struct ts_span){0, n - 1};
+		return 1;
 	}
-	return slack;
-}
-
-static int make_busy(struct group *group, const struct span *spans, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = first_after(group, spans[i].from);
-		int err = room_for(&group->busy, group->n_busy, &group->room,
-		        sizeof(*group->busy));
-
-		if (err)
-			return err;
-		memmove(group->busy + at + 1, group->busy + at,
-		        (group->n_busy - at) * sizeof(*group->busy));
-		group->busy[at] = spans[i];
-		group->n_busy++;
+	from = stay->from_op >= cut ? stay->from_op - cut
+	                            : stay->from_op + n - cut;
+	if (length < n - from) {
+		spans[0] = (struct ts_span){from, from + length};
+		return 1;
 	}
-	return 0;
+	spans[0] = (struct ts_span){0, length - (n - from)};
+	spans[1] = (struct ts_span){from, n - 1};
+	return 2;
 }
 
-/* Cuts @count chunks off group @index; the rest becomes a new group. */
-static int split(struct paging *p, uint32_t index, uint32_t count)
+/* The op before which the fewest pages stay; those on two stays count twice. */
+static int find_cut(const struct ts_paging *paging, struct cells *cells)
 {
-	struct group *from, *rest;
-	int err = room_for(
-	        &p->groups, p->n_groups, &p->groups_room, sizeof(*p->groups));
-
-	if (err)
-		return err;
-	from = &p->groups[index];
-	rest = &p->groups[p->n_groups];
-	*rest = (struct group){.first_chunk = from->first_chunk + count,
-	        .count = from->count - count,
-	        .n_busy = from->n_busy,
-	        .room = from->n_busy};
-	if (from->n_busy) {
-		rest->busy = malloc(from->n_busy * sizeof(*rest->busy));
-		if (!rest->busy)
-			return -ENOMEM;
-		memcpy(rest->busy, from->busy,
-		        from->n_busy * sizeof(*rest->busy));
-	}
-	from->count = count;
-	p->n_groups++;
-	return 0;
-}
-
-/* New chunks that nobody uses yet. */
-static int add_chunks(struct paging *p, uint32_t count)
-{
-	int err = room_for(
-	        &p->groups, p->n_groups, &p->groups_room, sizeof(*p->groups));
-
-	if (err)
-		return err;
-	p->groups[p->n_groups++] = (struct group){
-	        .first_chunk = p->pages->n_chunks, .count = count};
-	p->pages->n_chunks += count;
-	return 0;
-}
-
-static int add_run(struct paging *p, const struct group *group)
-{
-	struct ts_pages *pages = p->pages;
-	int err = room_for(&pages->runs, pages->n_runs, &p->runs_room,
-	        sizeof(*pages->runs));
-
-	if (!err)
-		pages->runs[pages->n_runs++] =
-		        (struct ts_page_run){group->first_chunk, group->count};
-	return err;
-}
-
-/* The group with the best holes for @spans; n_groups where none fits. */
-static uint32_t best_group(
-        const struct paging *p, const struct span *spans, uint32_t n)
-{
-	uint32_t best = p->n_groups;
-	uint64_t least = UINT64_MAX;
-
-	for (uint32_t i = 0; i < p->n_groups; i++) {
-		uint64_t slack = misfit(&p->groups[i], spans, n);
-
-		if (slack < least) {
-			least = slack;
-			best = i;
-		}
-	}
-	return best;
-}
-
-/* Chunks that are free over all @spans, were @most chunks in all. */
-static uint32_t free_chunks(const struct paging *p, const struct span *spans,
-        uint32_t n, uint32_t most)
-{
-	uint32_t chunks =
-	        most > p->pages->n_chunks ? most - p->pages->n_chunks : 0;
-
-	for (uint32_t i = 0; i < p->n_groups; i++) {
-		if (misfit(&p->groups[i], spans, n) != UINT64_MAX)
-			chunks += p->groups[i].count;
-	}
-	return chunks;
-}
-
-/* Gives @count pages chunks for all @spans; adds chunks where it must. */
-static int take(
-        struct paging *p, const struct span *spans, uint32_t n, uint32_t count)
-{
-	while (count) {
-		uint32_t index = best_group(p, spans, n);
-		int err = 0;
-
-		if (index == p->n_groups)
-			err = add_chunks(p, count);
-		if (!err && p->groups[index].count > count)
-			err = split(p, index, count);
-		if (!err)
-			err = make_busy(&p->groups[index], spans, n);
-		if (!err)
-			err = add_run(p, &p->groups[index]);
-		if (err)
-			return err;
-		count -= p->groups[index].count;
-	}
-	return 0;
-}
-
-static int add_residency(struct paging *p, uint32_t object,
-        const struct span *span, uint32_t first_run)
-{
-	struct ts_pages *pages = p->pages;
-	int err = room_for(&pages->residencies, pages->n_residencies,
-	        &p->residencies_room, sizeof(*pages->residencies));
-
-	if (!err)
-		pages->residencies[pages->n_residencies++] =
-		        (struct ts_residency){object, span->from, span->to,
-		                first_run, pages->n_runs - first_run};
-	return err;
-}
-
-static int place(
-        struct paging *p, uint32_t object, const struct span *spans, uint32_t n)
-{
-	uint32_t count = pages_of(p->graph, object);
-	uint32_t first = p->pages->n_runs, fits;
-	int err = 0;
-
-	fits = n > 1 ? free_chunks(p, spans, n, p->pages->peak_pages) : count;
-	if (fits >= count) {
-		err = take(p, spans, n, count);
-		for (uint32_t i = 0; !err && i < n; i++)
-			err = add_residency(p, object, &spans[i], first);
-		return err;
-	}
-	/* No chunks for all of it: what is missing is mapped anew each time. */
-	for (uint32_t i = 0; !err && i < n; i++) {
-		first = p->pages->n_runs;
-		err = take(p, &spans[i], 1, count);
-		if (!err)
-			err = add_residency(p, object, &spans[i], first);
-	}
-	p->pages->remaps += (n - 1) * count;
-	return err;
-}
-
-/* Residencies of @object, in time order; how many. */
-static uint32_t spans_of(const struct ts_graph *g,
-        const struct ts_choice *choice, uint32_t object, const uint32_t *left,
-        const uint32_t *back, struct span *spans)
-{
-	const struct ts_object *o = &g->objects[object];
-	uint32_t from = o->first_op == TS_NONE ? 0 : o->first_op;
-	uint32_t to = o->persistent ? g->n_ops - 1 : o->last_op, n = 0;
-
-	for (uint32_t k = g->object_first[object];
-	        k < g->object_first[object + 1]; k++) {
-		uint32_t gap = g->object_gaps[k];
-
-		if (choice->action[gap] == TS_KEEP || left[gap] == TS_NONE ||
-		        back[gap] == TS_NONE)
-			continue;
-		if (g->gaps[gap].to_op >= g->n_ops) {
-			/* Away at the end of the step and at its start. */
-			if (back[gap] < g->gaps[gap].from_op) {
-				if (n)
-					spans[0].from = back[gap];
-				else
-					from = back[gap];
-				to = g->gaps[gap].from_op;
-			}
-			continue;
-		}
-		if (left[gap] + 1 >= back[gap])
-			continue;
-		spans[n++] = (struct span){from, left[gap]};
-		from = back[gap];
-	}
-	if (from <= to)
-		spans[n++] = (struct span){from, to};
-	return n;
-}
-
-struct job {
-	uint32_t object;
-	uint32_t first_span;
-	uint32_t n;
-};
-
-static int by_difficulty(const void *a, const void *b, void *spans)
-{
-	const struct job *x = a, *y = b;
-	const struct span *all = spans;
-	uint32_t fx = all[x->first_span].from, fy = all[y->first_span].from;
-
-	/* Pages that come back first; then in order of arrival. */
-	if ((x->n > 1) != (y->n > 1))
-		return x->n > 1 ? -1 : 1;
-	if (fx != fy)
-		return fx < fy ? -1 : 1;
-	return x->object < y->object ? -1 : x->object > y->object;
-}
-
-static int measure_peak(struct paging *p, const struct job *jobs, uint32_t n,
-        const struct span *spans)
-{
-	const struct ts_graph *g = p->graph;
-	int64_t *change = calloc(g->n_ops + UINT64_C(2), sizeof(*change));
-	int64_t pages = 0;
+	int64_t *change = calloc(paging->n_ops + UINT64_C(1), sizeof(*change));
+	int64_t pages = 0, least = INT64_MAX;
 
 	if (!change)
 		return -ENOMEM;
-	for (uint32_t j = 0; j < n; j++) {
-		uint32_t count = pages_of(g, jobs[j].object);
+	for (uint32_t i = 0; i < paging->n_stays; i++) {
+		const struct ts_stay *stay = stay_at(paging, i);
+		int64_t count = (int64_t)(end_page(paging, stay) -
+		                          first_page(paging, stay));
+		struct ts_span spans[2];
+		uint32_t n = spans_of_stay(paging, i, 0, spans);
 
-		for (uint32_t i = 0; i < jobs[j].n; i++) {
-			change[spans[jobs[j].first_span + i].from] += count;
-			change[spans[jobs[j].first_span + i].to + 1] -= count;
+		/* Counted at the ops that it is there both at and before. */
+		for (uint32_t k = 0; k < n; k++) {
+			change[spans[k].from + 1] += count;
+			change[spans[k].to + 1] -= count;
 		}
+		if (n == 2)
+			change[0] += count, change[1] -= count;
 	}
-	for (uint32_t i = 0; i < g->n_ops; i++) {
-		pages += change[i];
-		if (pages > p->pages->peak_pages)
-			p->pages->peak_pages = (uint32_t)pages;
+	for (uint32_t op = 0; op < paging->n_ops; op++) {
+		pages += change[op];
+		if (pages < least) {
+			least = pages;
+			cells->cut = op;
+		}
 	}
 	free(change);
 	return 0;
 }
 
-int ts_pages_assign(const struct ts_graph *g, const struct ts_choice *choice,
-        const uint32_t *left, const uint32_t *back, struct ts_pages *ret_pages)
+/* Lists per cell the spans of all stays that touch it. */
+static int cover_cells(const struct ts_paging *paging, struct cells *cells)
 {
-	struct paging p = {.graph = g, .pages = ret_pages};
-	struct job *jobs = calloc(g->n_objects + UINT64_C(1), sizeof(*jobs));
-	struct span *spans =
-	        calloc(g->n_objects + (uint64_t)g->n_gaps + 1, sizeof(*spans));
-	uint32_t n = 0, n_spans = 0;
-	int err = jobs && spans ? 0 : -ENOMEM;
+	uint32_t all = paging->n_stays + paging->n_resident;
+	uint64_t total = 0;
 
-	memset(ret_pages, 0, sizeof(*ret_pages));
-	for (uint32_t o = 0; !err && o < g->n_objects; o++) {
-		const struct ts_object *object = &g->objects[o];
-		uint32_t count;
+	cells->first =
+	        calloc(cells->n_edges + UINT64_C(2), sizeof(*cells->first));
+	if (!cells->first)
+		return -ENOMEM;
+	for (int fill = 0; fill < 2; fill++) {
+		for (uint32_t i = 0; i < all; i++) {
+			const struct ts_stay *stay = stay_at(paging, i);
+			uint64_t end = end_page(paging, stay);
+			struct ts_span spans[2];
+			uint32_t n =
+			        spans_of_stay(paging, i, cells->cut, spans);
 
-		if (object->size_bytes < TS_PAGE_BYTES ||
-		        (object->last_op == TS_NONE && !object->persistent))
+			for (uint32_t c = cell_of(
+			             cells, first_page(paging, stay));
+			        cells->edges[c] < end; c++) {
+				if (!fill) {
+					cells->first[c + 2] += n;
+					total += n;
+					continue;
+				}
+				for (uint32_t k = 0; k < n; k++)
+					cells->spans[cells->first[c + 1]++] =
+					        spans[k];
+			}
+			if (total > MAX_COVERS)
+				return -E2BIG;
+		}
+		if (fill)
+			break;
+		for (uint32_t c = 1; c < cells->n_edges + 1; c++)
+			cells->first[c + 1] += cells->first[c];
+		cells->spans = malloc((total + 1) * sizeof(*cells->spans));
+		if (!cells->spans)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int by_from(const void *a, const void *b)
+{
+	const struct ts_span *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return (x->to > y->to) - (x->to < y->to);
+}
+
+/* Joins what overlaps or touches; how many are left. */
+static uint32_t join_spans(struct ts_span *spans, uint32_t n)
+{
+	uint32_t kept = 0;
+
+	qsort(spans, n, sizeof(*spans), by_from);
+	for (uint32_t i = 0; i < n; i++) {
+		if (kept && spans[i].from <= spans[kept - 1].to + 1) {
+			if (spans[i].to > spans[kept - 1].to)
+				spans[kept - 1].to = spans[i].to;
+		} else {
+			spans[kept++] = spans[i];
+		}
+	}
+	return kept;
+}
+
+static int measure_peak(struct ts_runs *runs)
+{
+	int64_t *change = calloc(runs->n_ops + UINT64_C(1), sizeof(*change));
+	int64_t pages = 0;
+
+	if (!change)
+		return -ENOMEM;
+	for (uint32_t r = 0; r < runs->n_runs; r++) {
+		const struct ts_page_run *run = &runs->runs[r];
+
+		for (uint32_t k = 0; k < run->n_spans; k++) {
+			const struct ts_span *span =
+			        &runs->spans[run->first_span + k];
+
+			change[span->from] += run->count;
+			change[span->to + 1] -= run->count;
+		}
+	}
+	for (uint32_t i = 0; i < runs->n_ops; i++) {
+		pages += change[i];
+		if (pages > runs->peak_pages)
+			runs->peak_pages = (uint32_t)pages;
+	}
+	free(change);
+	return 0;
+}
+
+static bool same_spans(const struct ts_runs *runs, const struct ts_page_run *a,
+        const struct ts_span *spans, uint32_t n)
+{
+	return a->n_spans == n &&
+	       !memcmp(runs->spans + a->first_span, spans, n * sizeof(*spans));
+}
+
+/* Makes @cells' spans disjoint and puts neighbours that agree together. */
+static int make_runs(struct cells *cells, struct ts_runs *runs)
+{
+	uint64_t pages = 0;
+	uint32_t n_spans = 0;
+
+	runs->spans = cells->spans;
+	cells->spans = NULL;
+	runs->runs = calloc(cells->n_edges + UINT64_C(1), sizeof(*runs->runs));
+	if (!runs->runs)
+		return -ENOMEM;
+	for (uint32_t c = 0; c + 1 < cells->n_edges; c++) {
+		/* Filling has moved the offsets on by one cell. */
+		uint64_t from = cells->first[c], to = cells->first[c + 1];
+		uint64_t count = cells->edges[c + 1] - cells->edges[c];
+		struct ts_span *spans = runs->spans + from;
+		struct ts_page_run *last =
+		        runs->n_runs ? &runs->runs[runs->n_runs - 1] : NULL;
+		uint32_t n;
+
+		if (from == to)
 			continue;
-		count = spans_of(g, choice, o, left, back, spans + n_spans);
-		if (!count)
+		n = join_spans(spans, (uint32_t)(to - from));
+		pages += count;
+		if (pages > MAX_PAGES)
+			return -E2BIG;
+		if (last && last->first_page + last->count == cells->edges[c] &&
+		        same_spans(runs, last, spans, n)) {
+			last->count += (uint32_t)count;
 			continue;
-		jobs[n++] = (struct job){o, n_spans, count};
-		n_spans += count;
+		}
+		memmove(runs->spans + n_spans, spans, n * sizeof(*spans));
+		spans = runs->spans + n_spans;
+		runs->runs[runs->n_runs++] = (struct ts_page_run){
+		        .first_page = cells->edges[c],
+		        .count = (uint32_t)count,
+		        .first_span = n_spans,
+		        .n_spans = n,
+		        .wraps = n > 1 && !spans[0].from &&
+		                 spans[n - 1].to + 1 == runs->n_ops,
+		};
+		n_spans += n;
+	}
+	return measure_peak(runs);
+}
+
+/* Each page for itself. */
+struct entry {
+	uint32_t place;
+	uint32_t from;
+	uint32_t to;
+	uint32_t chunk;
+	uint32_t span; /* of the page, and the one after it around the step */
+	uint32_t next_span;
+};
+
+struct expansion {
+	const struct ts_runs *runs;
+	uint32_t cut;
+	struct ts_pages *pages;
+	uint32_t *chunks;
+	uint64_t n_entries;
+	struct entry *entries; /* by chunk, then by time */
+	uint32_t *first_entry; /* by chunk; one more than chunks */
+};
+
+/* Where the chunk numbers of each run stand; how many there are. */
+static uint64_t lay_out_chunks(struct ts_runs *runs)
+{
+	uint64_t n = 0;
+
+	for (uint32_t r = 0; r < runs->n_runs; r++) {
+		runs->runs[r].first_chunk = n;
+		n += (uint64_t)runs->runs[r].n_spans * runs->runs[r].count;
+	}
+	return n;
+}
+
+struct ordered_span {
+	uint32_t from;
+	uint32_t run;
+	uint32_t span;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct ordered_span *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return (x->run > y->run) - (x->run < y->run);
+}
+
+/* Entries of every page and stay, sorted by chunk and time. */
+static int list_entries(struct expansion *e, uint64_t page_bytes)
+{
+	const struct ts_runs *runs = e->runs;
+	struct ts_pages *pages = e->pages;
+	struct ordered_span *order;
+	uint32_t *at = e->first_entry + 1, n = 0, *place;
+
+	for (uint32_t r = 0; r < runs->n_runs; r++)
+		n += runs->runs[r].n_spans;
+	order = malloc((n + UINT64_C(1)) * sizeof(*order));
+	place = malloc((runs->n_runs + UINT64_C(1)) * sizeof(*place));
+	if (!order || !place) {
+		free(order);
+		free(place);
+		return -ENOMEM;
+	}
+	n = 0;
+	for (uint32_t r = 0; r < runs->n_runs; r++) {
+		const struct ts_page_run *run = &runs->runs[r];
+
+		place[r] = pages->n_places;
+		for (uint32_t i = 0; i < run->count; i++)
+			pages->places[pages->n_places++].address =
+			        (run->first_page + i) * page_bytes;
+		for (uint32_t k = 0; k < run->n_spans; k++)
+			order[n++] = (struct ordered_span){
+			        runs->spans[run->first_span + k].from, r, k};
+	}
+	qsort(order, n, sizeof(*order), by_time);
+	for (uint64_t i = 0; i < e->n_entries; i++)
+		at[e->chunks[i] + 1]++;
+	for (uint32_t c = 0; c < pages->n_chunks; c++)
+		at[c + 1] += at[c];
+	for (uint32_t o = 0; o < n; o++) {
+		const struct ts_page_run *run = &runs->runs[order[o].run];
+		struct ts_span span =
+		        runs->spans[run->first_span + order[o].span];
+		const uint32_t *chunks = e->chunks + run->first_chunk +
+		                         (uint64_t)order[o].span * run->count;
+
+		for (uint32_t i = 0; i < run->count; i++)
+			e->entries[at[chunks[i]]++] = (struct entry){
+			        .place = place[order[o].run] + i,
+			        .from = span.from,
+			        .to = span.to,
+			        .chunk = chunks[i],
+			        .span = order[o].span,
+			        .next_span = (order[o].span + 1) % run->n_spans,
+			};
+	}
+	free(order);
+	free(place);
+	return 0;
+}
+
+/* From ops since the cut to ops of the step. */
+static struct ts_tenancy tenancy(const struct expansion *e,
+        const struct entry *first, const struct entry *last)
+{
+	uint32_t n = e->runs->n_ops;
+	uint32_t from = first->from + e->cut < n ? first->from + e->cut
+	                                         : first->from + e->cut - n;
+	uint32_t length = last->to >= first->from ? last->to - first->from
+	                                          : last->to + n - first->from;
+
+	return (struct ts_tenancy){.page = first->place,
+	        .chunk = first->chunk,
+	        .from_op = from,
+	        .to_op = from + length};
+}
+
+/* The page stays where it is, although it need not be there in between. */
+static bool goes_on(const struct entry *a, const struct entry *b)
+{
+	return a->place == b->place && a->next_span == b->span;
+}
+
+/*
+ * The tenancies of one chunk: stays of the same page with nobody in between
+ * are one. The caller has room for as many as there are entries.
+ */
+static void list_tenancies(struct expansion *e, uint32_t chunk)
+{
+	struct ts_pages *pages = e->pages;
+	const struct entry *all = e->entries + e->first_entry[chunk];
+	uint32_t n = e->first_entry[chunk + 1] - e->first_entry[chunk];
+	uint32_t first = pages->n_tenancies, begin = 0;
+
+	while (begin < n &&
+	        goes_on(&all[begin ? begin - 1 : n - 1], &all[begin]))
+		begin++;
+	if (begin == n) {
+		/* One page alone: its chunk is never anybody else's. */
+		pages->tenancies[first] =
+		        (struct ts_tenancy){.page = all[0].place,
+		                .chunk = chunk,
+		                .to_op = e->runs->n_ops - 1,
+		                .previous = first,
+		                .next = first};
+		pages->n_tenancies++;
+		return;
+	}
+	for (uint32_t k = 0; k < n;) {
+		const struct entry *from = &all[(begin + k) % n], *to = from;
+
+		for (k++; k < n && goes_on(to, &all[(begin + k) % n]); k++)
+			to = &all[(begin + k) % n];
+		pages->tenancies[pages->n_tenancies++] = tenancy(e, from, to);
+	}
+	for (uint32_t i = first; i < pages->n_tenancies; i++) {
+		pages->tenancies[i].next =
+		        i + 1 < pages->n_tenancies ? i + 1 : first;
+		pages->tenancies[i].previous =
+		        i > first ? i - 1 : pages->n_tenancies - 1;
+	}
+}
+
+static int by_page_and_time(const void *a, const void *b, void *data)
+{
+	const struct ts_tenancy *all = data;
+	const struct ts_tenancy *x = &all[*(const uint32_t *)a];
+	const struct ts_tenancy *y = &all[*(const uint32_t *)b];
+
+	if (x->page != y->page)
+		return x->page < y->page ? -1 : 1;
+	return x->from_op < y->from_op ? -1 : x->from_op > y->from_op;
+}
+
+/* Tenancies by page, links renamed; counts pages that are mapped anew. */
+static int sort_tenancies(struct ts_pages *pages)
+{
+	uint32_t n = pages->n_tenancies;
+	uint32_t *order = malloc((n + UINT64_C(1)) * sizeof(*order));
+	uint32_t *name = malloc((n + UINT64_C(1)) * sizeof(*name));
+	struct ts_tenancy *sorted = malloc((n + UINT64_C(1)) * sizeof(*sorted));
+
+	if (!order || !name || !sorted) {
+		free(order);
+		free(name);
+		free(sorted);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = i;
+	qsort_r(order, n, sizeof(*order), by_page_and_time, pages->tenancies);
+	for (uint32_t i = 0; i < n; i++)
+		name[order[i]] = i;
+	for (uint32_t i = 0; i < n; i++) {
+		sorted[i] = pages->tenancies[order[i]];
+		sorted[i].previous = name[sorted[i].previous];
+		sorted[i].next = name[sorted[i].next];
+	}
+	for (uint32_t i = 0, end; i < n; i = end) {
+		struct ts_page_place *place = &pages->places[sorted[i].page];
+
+		for (end = i; end < n && sorted[end].page == sorted[i].page;)
+			end++;
+		place->first_tenancy = i;
+		place->n_tenancies = end - i;
+		for (uint32_t k = i; k < end; k++) {
+			uint32_t before = k > i ? k - 1 : end - 1;
+
+			sorted[k].remap =
+			        sorted[k].chunk != sorted[before].chunk;
+			pages->remaps += sorted[k].remap;
+		}
+	}
+	free(pages->tenancies);
+	pages->tenancies = sorted;
+	free(order);
+	free(name);
+	return 0;
+}
+
+static int expand(struct expansion *e, uint64_t page_bytes)
+{
+	struct ts_pages *pages = e->pages;
+	uint64_t n_places = 0;
+	int err = 0;
+
+	for (uint32_t r = 0; r < e->runs->n_runs; r++)
+		n_places += e->runs->runs[r].count;
+	pages->places = calloc(n_places + 1, sizeof(*pages->places));
+	pages->tenancies =
+	        malloc((e->n_entries + 1) * sizeof(*pages->tenancies));
+	e->entries = malloc((e->n_entries + 1) * sizeof(*e->entries));
+	/* Counting moves the offsets on by two chunks. */
+	e->first_entry =
+	        calloc(pages->n_chunks + UINT64_C(3), sizeof(*e->first_entry));
+	if (!pages->places || !pages->tenancies || !e->entries ||
+	        !e->first_entry)
+		err = -ENOMEM;
+	if (!err)
+		err = list_entries(e, page_bytes);
+	for (uint32_t c = 0; !err && c < pages->n_chunks; c++)
+		list_tenancies(e, c);
+	if (!err)
+		err = sort_tenancies(pages);
+	free(e->entries);
+	free(e->first_entry);
+	return err;
+}
+
+int ts_pages_place(const struct ts_paging *paging, struct ts_pages *ret_pages)
+{
+	struct ts_pages pages = {0};
+	struct cells cells = {0};
+	struct ts_runs runs = {.n_ops = paging->n_ops};
+	struct expansion e = {.runs = &runs, .pages = &pages};
+	int err = well_formed(paging) ? 0 : -EINVAL;
+
+	if (!err)
+		err = find_edges(paging, &cells);
+	if (!err)
+		err = find_cut(paging, &cells);
+	if (!err)
+		err = cover_cells(paging, &cells);
+	if (!err)
+		err = make_runs(&cells, &runs);
+	if (!err) {
+		e.cut = cells.cut;
+		e.n_entries = lay_out_chunks(&runs);
+		pages.peak_pages = runs.peak_pages;
+		e.chunks = calloc(e.n_entries + 1, sizeof(*e.chunks));
+		err = e.chunks ? ts_pages_pack(&runs, e.chunks, &pages.n_chunks)
+		               : -ENOMEM;
 	}
 	if (!err)
-		err = measure_peak(&p, jobs, n, spans);
-	if (!err)
-		qsort_r(jobs, n, sizeof(*jobs), by_difficulty, spans);
-	for (uint32_t j = 0; !err && j < n; j++)
-		err = place(&p, jobs[j].object, spans + jobs[j].first_span,
-		        jobs[j].n);
-	for (uint32_t i = 0; i < p.n_groups; i++)
-		free(p.groups[i].busy);
-	free(p.groups);
-	free(jobs);
-	free(spans);
+		err = expand(&e, paging->page_bytes);
+	free(e.chunks);
+	free(runs.runs);
+	free(runs.spans);
+	free(cells.edges);
+	free(cells.first);
+	free(cells.spans);
 	if (err)
-		ts_pages_finish(ret_pages);
+		ts_pages_finish(&pages);
+	else
+		*ret_pages = pages;
 	return err;
 }

@@ -88,8 +88,9 @@ static int fill_pages(struct ts_plan *plan, const struct ts_search *search)
 	        ts_model_left(search->model), ts_model_back(search->model),
 	        &pages);
 
+	/* No device has so many pages: the plan goes without. */
 	if (err)
-		return err;
+		return err == -E2BIG ? 0 : err;
 	plan->page_bytes = TS_PAGE_BYTES;
 	plan->page_chunks = pages.n_chunks;
 	plan->page_peak = pages.peak_pages;

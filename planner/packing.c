@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which chunk for which page: a sweep over the step. What arrives takes the
+ * free chunk whose next tenant comes soonest after it has gone, among those
+ * that suit all its later stays too. Where none does, chunks are added up to
+ * the peak and a little more; then a stay that is still to come, of one page
+ * or the other, is sent elsewhere, and the page is mapped anew for it.
+ */
+#include "planner/pages_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Groups of free chunks that are looked at for one arrival, either way. */
+#define CANDIDATES 64
+/* One chunk in so many may be added to the peak's before pages are remapped. */
+#define SPARE_SHARE 200
+
+#define NOBODY     UINT32_MAX
+#define IMPOSSIBLE UINT32_MAX
+
+/* A stay of neighbouring pages of a run. */
+struct stay {
+	uint32_t from;
+	uint32_t to;
+	uint32_t run;
+	uint32_t span;   /* of the run */
+	uint32_t offset; /* of the first page in the run */
+};
+
+/* Chunks that are busy over the same ops. */
+struct group {
+	uint32_t first_chunk;
+	uint32_t count;
+	struct stay *stays; /* ascending, disjoint */
+	uint32_t n_stays;
+	uint32_t room;
+	uint32_t key; /* while free: op of the next stay */
+	uint32_t next;
+	uint32_t before; /* in the list of free groups */
+};
+
+/* Pages that want a chunk from their first stay on. */
+struct arrival {
+	uint32_t count;
+	uint32_t first_stay; /* slice of sweep.stays */
+	uint32_t n_stays;
+	uint32_t next;
+};
+
+/* A set of ops: bits, and above them bits that say where bits are. */
+struct op_set {
+	uint64_t *level[5];
+	uint32_t n_levels;
+};
+
+struct sweep {
+	const struct ts_runs *runs;
+	uint32_t *chunks;
+	uint32_t n_chunks;
+	uint32_t budget; /* chunks that may be had without need */
+	struct group *groups;
+	uint32_t n_groups;
+	uint32_t groups_room;
+	struct arrival *arrivals;
+	uint32_t n_arrivals;
+	uint32_t arrivals_room;
+	struct stay *stays;
+	uint32_t n_stays;
+	uint32_t stays_room;
+	/* By op, heads of lists: what arrives, what gets free, what is free
+	 * until then. */
+	uint32_t *arriving;
+	uint32_t *leaving;
+	uint32_t *free_until;
+	struct op_set keys;
+	/* Of one op. */
+	uint32_t *order;
+	uint32_t order_room;
+};
+
+static int room_for(
+        void *array_pointer, uint64_t count, uint32_t *room, size_t size)
+{
+	void **array = array_pointer, *more;
+	uint64_t next = count < 32 ? 64 : 2 * count;
+
+	if (count <= *room)
+		return 0;
+	if (next > UINT32_MAX)
+		return -ENOMEM;
+	more = realloc(*array, next * size);
+	if (!more)
+		return -ENOMEM;
+	*array = more;
+	*room = (uint32_t)next;
+	return 0;
+}
+
+static int set_init(struct op_set *set, uint64_t n)
+{
+	do {
+		n = (n + 63) / 64;
+		/* A word to spare: looking up may step past the end. */
+		set->level[set->n_levels] = calloc(n + 1, sizeof(uint64_t));
+		if (!set->level[set->n_levels++])
+			return -ENOMEM;
+	} while (n > 1);
+	return 0;
+}
+
+static void set_finish(struct op_set *set)
+{
+	for (uint32_t i = 0; i < set->n_levels; i++)
+		free(set->level[i]);
+}
+
+static void set_add(struct op_set *set, uint32_t op)
+{
+	for (uint32_t i = 0; i < set->n_levels; i++) {
+		set->level[i][op / 64] |= UINT64_C(1) << op % 64;
+		op /= 64;
+	}
+}
+
+static void set_remove(struct op_set *set, uint32_t op)
+{
+	for (uint32_t i = 0; i < set->n_levels; i++) {
+		set->level[i][op / 64] &= ~(UINT64_C(1) << op % 64);
+		if (set->level[i][op / 64])
+			return;
+		op /= 64;
+	}
+}
+
+/* The first member from @op on, or the last one below it; else NOBODY. */
+static uint32_t set_find(const struct op_set *set, uint32_t op, bool up)
+{
+	for (uint32_t i = 0; i < set->n_levels; i++) {
+		uint64_t mask = UINT64_MAX << op % 64;
+		uint64_t word = set->level[i][op / 64] & (up ? mask : ~mask);
+
+		if (!word) {
+			op = op / 64 + up;
+			continue;
+		}
+		op = op / 64 * 64;
+		for (;;) {
+			op += (uint32_t)(up ? __builtin_ctzll(word)
+			                    : 63 - __builtin_clzll(word));
+			if (!i--)
+				return op;
+			word = set->level[i][op];
+			op *= 64;
+		}
+	}
+	return NOBODY;
+}
+
+static void free_list_add(struct sweep *w, uint32_t index, uint32_t key)
+{
+	struct group *group = &w->groups[index];
+	uint32_t head = w->free_until[key];
+
+	group->key = key;
+	group->before = NOBODY;
+	group->next = head;
+	if (head != NOBODY)
+		w->groups[head].before = index;
+	else
+		set_add(&w->keys, key);
+	w->free_until[key] = index;
+}
+
+static void free_list_remove(struct sweep *w, uint32_t index)
+{
+	struct group *group = &w->groups[index];
+
+	if (group->next != NOBODY)
+		w->groups[group->next].before = group->before;
+	if (group->before != NOBODY)
+		w->groups[group->before].next = group->next;
+	else
+		w->free_until[group->key] = group->next;
+	if (w->free_until[group->key] == NOBODY)
+		set_remove(&w->keys, group->key);
+}
+
+/* Index of the first stay that ends at or after @op. */
+static uint32_t first_after(const struct group *group, uint32_t op)
+{
+	uint32_t low = 0, high = group->n_stays;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (group->stays[mid].to < op)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static bool meets(const struct group *group, const struct stay *stay)
+{
+	uint32_t at = first_after(group, stay->from);
+
+	return at < group->n_stays && group->stays[at].from <= stay->to;
+}
+
+/* Part of a residency that goes on over the cut: it cannot move. */
+static bool is_tied(const struct sweep *w, const struct stay *stay)
+{
+	const struct ts_page_run *run = &w->runs->runs[stay->run];
+
+	return run->wraps && (!stay->span || stay->span + 1 == run->n_spans);
+}
+
+/* Pages that would be mapped anew if @arrival went into @group. */
+static uint32_t cost_of(const struct sweep *w, const struct group *group,
+        const struct arrival *arrival)
+{
+	const struct stay *stays = &w->stays[arrival->first_stay];
+	uint32_t cost = 0;
+
+	for (uint32_t k = first_after(group, stays->from);
+	        k < group->n_stays && group->stays[k].from <= stays->to; k++) {
+		if (is_tied(w, &group->stays[k]))
+			return IMPOSSIBLE;
+		cost++;
+	}
+	for (uint32_t k = 1; k < arrival->n_stays; k++)
+		cost += meets(group, &stays[k]);
+	return cost;
+}
+
+/*
+ * The free group that suits @arrival best, and the cost. Groups that are
+ * free for long enough come first, the tightest at the front.
+ */
+static uint32_t best_group(const struct sweep *w, const struct arrival *arrival,
+        uint32_t *ret_cost)
+{
+	uint32_t to = w->stays[arrival->first_stay].to;
+	uint32_t best = NOBODY, least = IMPOSSIBLE;
+
+	for (int up = 1; up >= 0 && least; up--) {
+		uint32_t left = CANDIDATES;
+		uint32_t key = set_find(&w->keys, to + 1, up);
+
+		while (key != NOBODY && left && least) {
+			for (uint32_t i = w->free_until[key];
+			        i != NOBODY && left && least;
+			        i = w->groups[i].next, left--) {
+				uint32_t cost =
+				        cost_of(w, &w->groups[i], arrival);
+
+				if (cost < least) {
+					least = cost;
+					best = i;
+				}
+			}
+			key = set_find(&w->keys, key + up, up);
+		}
+	}
+	*ret_cost = least;
+	return best;
+}
+
+/* A group of @count new chunks, which is in no list. */
+static int add_group(struct sweep *w, uint32_t first_chunk, uint32_t count)
+{
+	int err = room_for(&w->groups, w->n_groups + UINT64_C(1),
+	        &w->groups_room, sizeof(*w->groups));
+
+	if (!err)
+		w->groups[w->n_groups++] = (struct group){
+		        .first_chunk = first_chunk, .count = count};
+	return err;
+}
+
+/* Leaves @count chunks in free group @index; the rest is a new free group. */
+static int split(struct sweep *w, uint32_t index, uint32_t count)
+{
+	struct group *from, *rest;
+	int err = add_group(w, w->groups[index].first_chunk + count,
+	        w->groups[index].count - count);
+
+	if (err)
+		return err;
+	from = &w->groups[index];
+	rest = &w->groups[w->n_groups - 1];
+	err = room_for(
+	        &rest->stays, from->n_stays, &rest->room, sizeof(*rest->stays));
+	if (err)
+		return err;
+	from->count = count;
+	rest->n_stays = from->n_stays;
+	for (uint32_t k = 0; k < from->n_stays; k++) {
+		rest->stays[k] = from->stays[k];
+		rest->stays[k].offset += count;
+	}
+	free_list_add(w, w->n_groups - 1, from->key);
+	return 0;
+}
+
+static int add_stay(struct sweep *w, const struct stay *stay)
+{
+	int err = room_for(&w->stays, w->n_stays + UINT64_C(1), &w->stays_room,
+	        sizeof(*w->stays));
+
+	if (!err)
+		w->stays[w->n_stays++] = *stay;
+	return err;
+}
+
+/* @count pages arrive, for the stays listed from @first_stay on. */
+static int add_arrival(struct sweep *w, uint32_t first_stay, uint32_t count)
+{
+	uint32_t op = w->stays[first_stay].from;
+	int err = room_for(&w->arrivals, w->n_arrivals + UINT64_C(1),
+	        &w->arrivals_room, sizeof(*w->arrivals));
+
+	if (err)
+		return err;
+	w->arrivals[w->n_arrivals] = (struct arrival){.count = count,
+	        .first_stay = first_stay,
+	        .n_stays = w->n_stays - first_stay,
+	        .next = w->arriving[op]};
+	w->arriving[op] = w->n_arrivals++;
+	return 0;
+}
+
+static void write_chunks(
+        struct sweep *w, const struct group *group, const struct stay *stay)
+{
+	const struct ts_page_run *run = &w->runs->runs[stay->run];
+	uint32_t *chunks = w->chunks + run->first_chunk +
+	                   (uint64_t)stay->span * run->count + stay->offset;
+
+	for (uint32_t i = 0; i < group->count; i++)
+		chunks[i] = group->first_chunk + i;
+}
+
+/* Takes the stays out of @index that meet @stay; they arrive anew. */
+static int send_away(struct sweep *w, uint32_t index, const struct stay *stay)
+{
+	struct group *group = &w->groups[index];
+	uint32_t first = first_after(group, stay->from), end = first;
+
+	for (; end < group->n_stays && group->stays[end].from <= stay->to;
+	        end++) {
+		uint32_t at = w->n_stays;
+		int err = add_stay(w, &group->stays[end]);
+
+		if (!err)
+			err = add_arrival(w, at, group->count);
+		if (err)
+			return err;
+	}
+	memmove(group->stays + first, group->stays + end,
+	        (group->n_stays - end) * sizeof(*group->stays));
+	group->n_stays -= end - first;
+	return 0;
+}
+
+static int insert(struct sweep *w, struct group *group, const struct stay *stay)
+{
+	uint32_t at = first_after(group, stay->from);
+	int err = room_for(&group->stays, group->n_stays + UINT64_C(1),
+	        &group->room, sizeof(*group->stays));
+
+	if (err)
+		return err;
+	memmove(group->stays + at + 1, group->stays + at,
+	        (group->n_stays - at) * sizeof(*group->stays));
+	group->stays[at] = *stay;
+	group->n_stays++;
+	write_chunks(w, group, stay);
+	return 0;
+}
+
+/*
+ * Puts the first pages of @arrival, from page @offset of it on, into group
+ * @index, which is in no list; stays that do not fit arrive anew.
+ */
+static int move_in(struct sweep *w, uint32_t index,
+        const struct arrival *arrival, uint32_t offset)
+{
+	uint32_t count = w->groups[index].count, again = w->n_stays;
+	struct stay first = w->stays[arrival->first_stay];
+	int err;
+
+	first.offset += offset;
+	err = send_away(w, index, &first);
+	again = w->n_stays;
+	for (uint32_t k = 0; !err && k < arrival->n_stays; k++) {
+		struct stay stay = w->stays[arrival->first_stay + k];
+
+		stay.offset += offset;
+		if (meets(&w->groups[index], &stay))
+			err = add_stay(w, &stay);
+		else
+			err = insert(w, &w->groups[index], &stay);
+	}
+	if (!err && w->n_stays > again)
+		err = add_arrival(w, again, count);
+	w->groups[index].next = w->leaving[first.to + 1];
+	w->leaving[first.to + 1] = index;
+	return err;
+}
+
+static int place(struct sweep *w, uint32_t index)
+{
+	struct arrival arrival = w->arrivals[index];
+	uint32_t offset = 0;
+	int err = 0;
+
+	while (!err && offset < arrival.count) {
+		uint32_t left = arrival.count - offset, cost, got;
+		uint32_t at = best_group(w, &arrival, &cost);
+
+		if (cost && (cost == IMPOSSIBLE || w->n_chunks < w->budget)) {
+			got = left;
+			if (cost != IMPOSSIBLE && got > w->budget - w->n_chunks)
+				got = w->budget - w->n_chunks;
+			at = w->n_groups;
+			err = add_group(w, w->n_chunks, got);
+			w->n_chunks += got;
+		} else {
+			got = w->groups[at].count;
+			if (got > left) {
+				got = left;
+				err = split(w, at, got);
+			}
+			if (!err)
+				free_list_remove(w, at);
+		}
+		if (!err)
+			err = move_in(w, at, &arrival, offset);
+		offset += got;
+	}
+	return err;
+}
+
+/* Groups whose tenant has gone: free, or the next one comes at once. */
+static void let_go(struct sweep *w, uint32_t op)
+{
+	uint32_t next;
+
+	for (uint32_t i = w->leaving[op]; i != NOBODY; i = next) {
+		struct group *group = &w->groups[i];
+		uint32_t at = first_after(group, op);
+
+		next = group->next;
+		free_list_add(w, i,
+		        at < group->n_stays ? group->stays[at].from
+		                            : w->runs->n_ops);
+	}
+}
+
+/* Groups that are free until @op: whose stay is it that begins? */
+static void begin_stays(struct sweep *w, uint32_t op)
+{
+	while (w->free_until[op] != NOBODY) {
+		uint32_t i = w->free_until[op], end;
+		struct group *group = &w->groups[i];
+
+		free_list_remove(w, i);
+		end = group->stays[first_after(group, op)].to + 1;
+		group->next = w->leaving[end];
+		w->leaving[end] = i;
+	}
+}
+
+static int by_weight(const void *a, const void *b, void *data)
+{
+	const struct sweep *w = data;
+	const struct arrival *x = &w->arrivals[*(const uint32_t *)a];
+	const struct arrival *y = &w->arrivals[*(const uint32_t *)b];
+	uint32_t tx = w->stays[x->first_stay].to;
+	uint32_t ty = w->stays[y->first_stay].to;
+
+	if (x->n_stays != y->n_stays)
+		return x->n_stays > y->n_stays ? -1 : 1;
+	if (tx != ty)
+		return tx > ty ? -1 : 1;
+	return x->first_stay < y->first_stay ? -1 : 1;
+}
+
+/* All arrivals of one op; those with many stays are hardest to place. */
+static int place_all(struct sweep *w, uint32_t op)
+{
+	uint32_t n = 0;
+	int err = 0;
+
+	for (uint32_t i = w->arriving[op]; !err && i != NOBODY;
+	        i = w->arrivals[i].next) {
+		err = room_for(&w->order, n + UINT64_C(1), &w->order_room,
+		        sizeof(*w->order));
+		if (!err)
+			w->order[n++] = i;
+	}
+	if (!err && n > 1)
+		qsort_r(w->order, n, sizeof(*w->order), by_weight, w);
+	for (uint32_t k = 0; !err && k < n; k++)
+		err = place(w, w->order[k]);
+	return err;
+}
+
+static int add_runs(struct sweep *w)
+{
+	int err = 0;
+
+	for (uint32_t r = 0; !err && r < w->runs->n_runs; r++) {
+		const struct ts_page_run *run = &w->runs->runs[r];
+		uint32_t first = w->n_stays;
+
+		for (uint32_t k = 0; !err && k < run->n_spans; k++) {
+			struct ts_span span =
+			        w->runs->spans[run->first_span + k];
+
+			err = add_stay(w, &(struct stay){.from = span.from,
+			                          .to = span.to,
+			                          .run = r,
+			                          .span = k});
+		}
+		if (!err)
+			err = add_arrival(w, first, run->count);
+	}
+	return err;
+}
+
+int ts_pages_pack(
+        const struct ts_runs *runs, uint32_t *chunks, uint32_t *ret_n_chunks)
+{
+	uint64_t ops = runs->n_ops + UINT64_C(1);
+	struct sweep w = {.runs = runs,
+	        .chunks = chunks,
+	        .budget = runs->peak_pages + runs->peak_pages / SPARE_SHARE,
+	        .arriving = malloc(ops * sizeof(uint32_t)),
+	        .leaving = malloc(ops * sizeof(uint32_t)),
+	        .free_until = malloc(ops * sizeof(uint32_t))};
+	int err = set_init(&w.keys, ops);
+
+	if (!w.arriving || !w.leaving || !w.free_until)
+		err = -ENOMEM;
+	if (!err) {
+		memset(w.arriving, 0xff, ops * sizeof(uint32_t));
+		memset(w.leaving, 0xff, ops * sizeof(uint32_t));
+		memset(w.free_until, 0xff, ops * sizeof(uint32_t));
+		err = add_runs(&w);
+	}
+	for (uint32_t op = 0; !err && op < runs->n_ops; op++) {
+		let_go(&w, op);
+		begin_stays(&w, op);
+		err = place_all(&w, op);
+	}
+	*ret_n_chunks = w.n_chunks;
+	for (uint32_t i = 0; i < w.n_groups; i++)
+		free(w.groups[i].stays);
+	free(w.groups);
+	free(w.arrivals);
+	free(w.stays);
+	free(w.order);
+	free(w.arriving);
+	free(w.leaving);
+	free(w.free_until);
+	set_finish(&w.keys);
+	return err;
+}
