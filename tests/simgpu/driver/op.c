@@ -327,19 +327,24 @@ void sg_op_wait(struct sg_op *op)
 	sg_op_unref(op);
 }
 
-bool sg_op_done(struct sg_op *op)
+bool sg_op_over(struct sg_op *op)
 {
 	if (!op->done)
 		sg_engine_advance(sg_host_now());
-	if (!op->done || op->end_ns > sg_host_now() ||
-	        !sg_hostfn_done(op->host_gate))
+	return op->done && op->end_ns <= sg_host_now() &&
+	       sg_hostfn_done(op->host_gate);
+}
+
+bool sg_op_done(struct sg_op *op)
+{
+	if (!sg_op_over(op))
 		return false;
 	if (sg_races_on())
 		sg_clock_host_knows(op);
 	return true;
 }
 
-void sg_device_wait(struct sg_device *dev)
+void sg_device_drain(struct sg_device *dev)
 {
 	while (dev->unfinished) {
 		struct sg_op *op = dev->unfinished;
@@ -352,6 +357,11 @@ void sg_device_wait(struct sg_device *dev)
 	/* Ops that the simulation had finished ahead of the host. */
 	sg_host_advance_to(dev->last_end_ns);
 	sg_hostfn_wait(sg_hostfn_latest());
+}
+
+void sg_device_wait(struct sg_device *dev)
+{
+	sg_device_drain(dev);
 	if (sg_races_on())
 		sg_clock_host_knows_device(dev);
 }

@@ -4,6 +4,7 @@
  * which a block freed in stream order may be given out again. Under sg_lock.
  */
 #include "tests/simgpu/driver/pool.h"
+#include "tests/simgpu/driver/races.h"
 #include "tests/simgpu/driver/stream.h"
 
 #include <stdlib.h>
@@ -164,7 +165,9 @@ static CUresult segment_add(
 /* Forgets a free that has been carried out. */
 static void block_settle(struct block *block)
 {
-	if (block->freed && sg_op_done(block->freed)) {
+	if (block->freed && sg_op_over(block->freed)) {
+		if (sg_races_on())
+			sg_races_settled(block->va, block->bytes);
 		sg_op_unref(block->freed);
 		block->freed = NULL;
 	}
@@ -254,7 +257,7 @@ static enum reuse reuse(const struct sg_pool *pool,
 {
 	if (!block->freed || block->freed->stream == stream)
 		return REUSE_AS_IS;
-	if (pool->opportunistic && sg_op_done(block->freed))
+	if (pool->opportunistic && sg_op_over(block->freed))
 		return REUSE_AS_IS;
 	return pool->internal_dependencies ? REUSE_AFTER_WAIT : REUSE_NOT;
 }
@@ -291,6 +294,7 @@ static void block_use(struct block *block, uint64_t bytes, uint64_t asked_bytes)
 	struct sg_pool *pool = block->segment->pool;
 	struct block *rest;
 
+	block_settle(block);
 	if (block->bytes > bytes) {
 		rest = sg_xcalloc(1, sizeof(*rest));
 		rest->segment = block->segment;

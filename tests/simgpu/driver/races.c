@@ -325,6 +325,9 @@ static bool replaces(const struct record *now, const struct record *before)
 {
 	if (before->certain && !now->certain)
 		return false;
+	/* Unmapping one address asks for accesses through that one. */
+	if (before->va != now->va)
+		return false;
 	return now->write ||
 	       (!before->write && before->who->moment.component ==
 	                                  now->who->moment.component);
@@ -434,6 +437,85 @@ void sg_races_check(struct sg_op *op)
 		        touch_stretch, NULL);
 	}
 	who_unref(who);
+}
+
+/* -------------------------------------------------- memory that goes or comes
+ */
+
+/* An address range that is about to end. */
+struct ending {
+	struct sg_device *dev;
+	const char *what;
+	uint64_t va, bytes;
+};
+
+static void judge_ending(const struct ending *ending,
+        const struct interval *interval, const struct record *before)
+{
+	char first[512], second[128];
+
+	/* Through another address it may go on. */
+	if (before->va - ending->va >= ending->bytes ||
+	        sg_clock_host_covers(before->who->moment) ||
+	        !first_report(before->who->seq, before->certain))
+		return;
+	describe(before, interval->range.bytes, first, sizeof(first));
+	snprintf(second, sizeof(second), "%s of 0x%llx+0x%llx", ending->what,
+	        (unsigned long long)ending->va,
+	        (unsigned long long)ending->bytes);
+	keep_text(ending->dev, before->certain, first, second);
+}
+
+static void end_stretch(void *arg, struct sg_place *place, uint64_t offset,
+        uint64_t va, uint64_t bytes)
+{
+	struct history *history = *place->races;
+	uint64_t end = offset + bytes;
+	struct sg_range *range = NULL;
+
+	if (history)
+		range = sg_ranges_overlap(&history->intervals, offset, bytes);
+	while (range && range->start < end) {
+		struct interval *interval = interval_of(range);
+
+		for (unsigned i = 0; i < interval->n; i++)
+			judge_ending(arg, interval, &records(interval)[i]);
+		range = sg_ranges_ceil(
+		        &history->intervals, range->start + range->bytes);
+	}
+}
+
+void sg_races_ending(
+        struct sg_device *dev, uint64_t va, uint64_t bytes, const char *what)
+{
+	struct ending ending = {dev, what, va, bytes};
+
+	check.n_reported = 0;
+	sg_stretches(va, bytes, end_stretch, &ending);
+}
+
+static void settle_stretch(void *arg, struct sg_place *place, uint64_t offset,
+        uint64_t va, uint64_t bytes)
+{
+	struct history *history = *place->races;
+	uint64_t end = offset + bytes;
+	struct sg_range *range;
+
+	while (history && (range = sg_ranges_overlap(
+	                           &history->intervals, offset, bytes))) {
+		struct interval *interval = interval_of(range);
+
+		if (range->start < offset)
+			interval = split(history, interval, offset);
+		if (interval->range.start + interval->range.bytes > end)
+			split(history, interval, end);
+		interval_free(history, interval);
+	}
+}
+
+void sg_races_settled(uint64_t va, uint64_t bytes)
+{
+	sg_stretches(va, bytes, settle_stretch, NULL);
 }
 
 /* ------------------------------------------------------- touches by the host

@@ -398,6 +398,10 @@ void sg_op_wait(struct sg_op *op);
 bool sg_op_done(struct sg_op *op); /* as of sg_host_now() */
 void sg_stream_wait(struct sg_stream *stream);
 void sg_device_wait(struct sg_device *dev);
+/* The same for the driver's own ends: the program has not seen it, so that it
+ * is no order among accesses. */
+bool sg_op_over(struct sg_op *op);
+void sg_device_drain(struct sg_device *dev);
 /* Is any unfinished op touching [va, va+bytes)? Names it; for unmap and free.
  */
 const struct sg_op *sg_range_busy(

@@ -7,6 +7,7 @@
  */
 #include "tests/simgpu/driver/ctx.h"
 #include "tests/simgpu/driver/memory.h"
+#include "tests/simgpu/driver/races.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -307,14 +308,17 @@ static bool unmap_waits(const struct sg_device *dev)
  * will miss it. */
 static void quiesce(uint64_t va, uint64_t bytes, const char *what)
 {
+	if (sg_races_on())
+		sg_races_ending(calling_device(), va, bytes, what);
 	for (unsigned i = 0; i < sg_device_count; i++) {
 		struct sg_device *dev = &sg_devices[i];
 		const struct sg_op *op;
 
 		if (!dev->contexts)
 			continue;
+		/* That it may wait is no order to rely on. */
 		if (unmap_waits(dev)) {
-			sg_device_wait(dev);
+			sg_device_drain(dev);
 			continue;
 		}
 		op = sg_range_busy(dev, va, bytes);
