@@ -265,6 +265,7 @@ static void begin_gap(struct ts_model *m, uint32_t gap)
 	uint32_t version = m->graph->gaps[gap].version;
 
 	s->began[gap] = (uint8_t)s->iteration;
+	m->left_before[gap] = m->left[gap];
 	m->left[gap] = TS_NONE;
 	s->opened[gap] = 0;
 	s->gap_of[version] = gap;

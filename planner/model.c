@@ -76,11 +76,13 @@ int ts_model_create(const struct ts_graph *graph, uint64_t limit_bytes,
 	m->window_next = calloc(gaps, sizeof(*m->window_next));
 	m->left = calloc(gaps, sizeof(*m->left));
 	m->back_op = calloc(gaps, sizeof(*m->back_op));
+	m->left_before = calloc(gaps, sizeof(*m->left_before));
 	m->anchor_need = calloc(gaps, sizeof(*m->anchor_need));
 	m->anchor_copy = calloc(gaps, sizeof(*m->anchor_copy));
 	if (!m->copy_head || !m->window_head || !m->copy_next ||
 	        !m->window_next || !m->anchor_need || !m->left || !m->back_op ||
-	        !m->anchor_copy || state_init(&m->state, graph) ||
+	        !m->left_before || !m->anchor_copy ||
+	        state_init(&m->state, graph) ||
 	        ts_choice_init(&m->anchor, graph->n_gaps) ||
 	        ts_program_init(&m->program, graph)) {
 		ts_model_destroy(m);
@@ -102,6 +104,7 @@ void ts_model_destroy(struct ts_model *m)
 	free(m->anchor_instrs);
 	free(m->left);
 	free(m->back_op);
+	free(m->left_before);
 	free(m->anchor_need);
 	free(m->anchor_copy);
 	free(m->ahead);
@@ -172,6 +175,7 @@ static int prepare(struct ts_model *m, const struct ts_choice *choice)
 	m->choice = choice;
 	memset(m->left, 0xff, g->n_gaps * sizeof(*m->left));
 	memset(m->back_op, 0xff, g->n_gaps * sizeof(*m->back_op));
+	memset(m->left_before, 0xff, g->n_gaps * sizeof(*m->left_before));
 	if (p->n_instrs > m->ahead_room) {
 		uint64_t *more =
 		        realloc(m->ahead, p->instrs_room * sizeof(*more));
@@ -325,6 +329,12 @@ static int go(struct ts_model *m, uint32_t iterations, bool remember)
 				return 0;
 			}
 		}
+	}
+	/* Copies out that go on into the next step end there as in this one. */
+	for (uint32_t gap = 0; gap < m->graph->n_gaps; gap++) {
+		if (m->graph->gaps[gap].to_op >= m->graph->n_ops &&
+		        m->left[gap] == TS_NONE)
+			m->left[gap] = m->left_before[gap];
 	}
 	s->outcome.fits = true;
 	s->outcome.step_ns = (uint64_t)(s->t - begun + 0.5);

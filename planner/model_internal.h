@@ -80,6 +80,8 @@ struct ts_model {
 	uint64_t *wait_ns;
 	/* By gap: where the value left the device and came back. */
 	uint32_t *left, *back_op;
+	/* Of gaps that wrap: the same in the step before. */
+	uint32_t *left_before;
 	/* Compute is at work, and not waiting for what it needs. */
 	bool running;
 	/* Compute is short of memory: lazy copies may start. */

@@ -12,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Groups of free chunks that are looked at for one arrival, either way. */
-#define CANDIDATES 64
-/* One chunk in so many may be added to the peak's before pages are remapped. */
-#define SPARE_SHARE 200
+/*
+ * Groups of free chunks that are looked at for one arrival, either way. With
+ * 64 twice as many pages of GPT-2 XL at 30 % are mapped anew, with more no
+ * fewer.
+ */
+#define CANDIDATES 2048
 
 #define NOBODY     UINT32_MAX
 #define IMPOSSIBLE UINT32_MAX
@@ -344,25 +346,35 @@ static void write_chunks(
 		chunks[i] = group->first_chunk + i;
 }
 
-/* Takes the stays out of @index that meet @stay; they arrive anew. */
+/*
+ * Takes the stays out of @index that meet @stay, and the later ones of the
+ * same pages, which arrive anew.
+ */
 static int send_away(struct sweep *w, uint32_t index, const struct stay *stay)
 {
-	struct group *group = &w->groups[index];
-	uint32_t first = first_after(group, stay->from), end = first;
+	uint32_t first = first_after(&w->groups[index], stay->from);
 
-	for (; end < group->n_stays && group->stays[end].from <= stay->to;
-	        end++) {
-		uint32_t at = w->n_stays;
-		int err = add_stay(w, &group->stays[end]);
+	while (first < w->groups[index].n_stays &&
+	        w->groups[index].stays[first].from <= stay->to) {
+		struct group *group = &w->groups[index];
+		struct stay sent = group->stays[first];
+		uint32_t kept = first, at = w->n_stays;
+		int err = 0;
 
+		for (uint32_t k = first; !err && k < group->n_stays; k++) {
+			if (group->stays[k].run == sent.run &&
+			        group->stays[k].offset == sent.offset &&
+			        !is_tied(w, &group->stays[k]))
+				err = add_stay(w, &group->stays[k]);
+			else
+				group->stays[kept++] = group->stays[k];
+		}
+		group->n_stays = kept;
 		if (!err)
 			err = add_arrival(w, at, group->count);
 		if (err)
 			return err;
 	}
-	memmove(group->stays + first, group->stays + end,
-	        (group->n_stays - end) * sizeof(*group->stays));
-	group->n_stays -= end - first;
 	return 0;
 }
 
@@ -400,7 +412,7 @@ static int move_in(struct sweep *w, uint32_t index,
 		struct stay stay = w->stays[arrival->first_stay + k];
 
 		stay.offset += offset;
-		if (meets(&w->groups[index], &stay))
+		if (w->n_stays > again || meets(&w->groups[index], &stay))
 			err = add_stay(w, &stay);
 		else
 			err = insert(w, &w->groups[index], &stay);
@@ -539,7 +551,7 @@ int ts_pages_pack(
 	uint64_t ops = runs->n_ops + UINT64_C(1);
 	struct sweep w = {.runs = runs,
 	        .chunks = chunks,
-	        .budget = runs->peak_pages + runs->peak_pages / SPARE_SHARE,
+	        .budget = runs->peak_pages + runs->peak_pages / TS_SPARE_SHARE,
 	        .arriving = malloc(ops * sizeof(uint32_t)),
 	        .leaving = malloc(ops * sizeof(uint32_t)),
 	        .free_until = malloc(ops * sizeof(uint32_t))};

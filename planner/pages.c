@@ -10,6 +10,8 @@
 #define MAX_PAGES (UINT32_C(1) << 23)
 /* Stays by page run: what address ranges of one step never come near. */
 #define MAX_COVERS (UINT64_C(1) << 27)
+/* From so many ops on the step is cut open in one place only. */
+#define LONG_TAPE 50000
 
 void ts_pages_finish(struct ts_pages *pages)
 {
@@ -20,7 +22,7 @@ void ts_pages_finish(struct ts_pages *pages)
 
 /* Between two neighbouring edges all pages see the same stays. */
 struct cells {
-	uint32_t cut;    /* op with the fewest pages; spans count from it */
+	uint32_t cut;    /* spans count from this op on */
 	uint64_t *edges; /* pages, ascending */
 	uint32_t n_edges;
 	uint64_t *first; /* by cell: slice of spans; one more than cells */
@@ -130,40 +132,6 @@ static uint32_t spans_of_stay(const struct ts_paging *paging, uint32_t i,
 	spans[0] = (struct ts_span){0, length - (n - from)};
 	spans[1] = (struct ts_span){from, n - 1};
 	return 2;
-}
-
-/* The op before which the fewest pages stay; those on two stays count twice. */
-static int find_cut(const struct ts_paging *paging, struct cells *cells)
-{
-	int64_t *change = calloc(paging->n_ops + UINT64_C(1), sizeof(*change));
-	int64_t pages = 0, least = INT64_MAX;
-
-	if (!change)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < paging->n_stays; i++) {
-		const struct ts_stay *stay = stay_at(paging, i);
-		int64_t count = (int64_t)(end_page(paging, stay) -
-		                          first_page(paging, stay));
-		struct ts_span spans[2];
-		uint32_t n = spans_of_stay(paging, i, 0, spans);
-
-		/* Counted at the ops that it is there both at and before. */
-		for (uint32_t k = 0; k < n; k++) {
-			change[spans[k].from + 1] += count;
-			change[spans[k].to + 1] -= count;
-		}
-		if (n == 2)
-			change[0] += count, change[1] -= count;
-	}
-	for (uint32_t op = 0; op < paging->n_ops; op++) {
-		pages += change[op];
-		if (pages < least) {
-			least = pages;
-			cells->cut = op;
-		}
-	}
-	free(change);
-	return 0;
 }
 
 /* Lists per cell the spans of all stays that touch it. */
@@ -567,24 +535,21 @@ static int expand(struct expansion *e, uint64_t page_bytes)
 	return err;
 }
 
-int ts_pages_place(const struct ts_paging *paging, struct ts_pages *ret_pages)
+/* Places the pages with the step cut open before @cut. */
+static int place_from(const struct ts_paging *paging, uint32_t cut,
+        struct ts_pages *ret_pages)
 {
 	struct ts_pages pages = {0};
-	struct cells cells = {0};
+	struct cells cells = {.cut = cut};
 	struct ts_runs runs = {.n_ops = paging->n_ops};
-	struct expansion e = {.runs = &runs, .pages = &pages};
-	int err = well_formed(paging) ? 0 : -EINVAL;
+	struct expansion e = {.runs = &runs, .cut = cut, .pages = &pages};
+	int err = find_edges(paging, &cells);
 
-	if (!err)
-		err = find_edges(paging, &cells);
-	if (!err)
-		err = find_cut(paging, &cells);
 	if (!err)
 		err = cover_cells(paging, &cells);
 	if (!err)
 		err = make_runs(&cells, &runs);
 	if (!err) {
-		e.cut = cells.cut;
 		e.n_entries = lay_out_chunks(&runs);
 		pages.peak_pages = runs.peak_pages;
 		e.chunks = calloc(e.n_entries + 1, sizeof(*e.chunks));
@@ -603,5 +568,59 @@ int ts_pages_place(const struct ts_paging *paging, struct ts_pages *ret_pages)
 		ts_pages_finish(&pages);
 	else
 		*ret_pages = pages;
+	return err;
+}
+
+static bool within_spare(const struct ts_pages *pages)
+{
+	return pages->n_chunks - pages->peak_pages <=
+	       pages->peak_pages / TS_SPARE_SHARE;
+}
+
+/* Few enough chunks come first, then few pages that are mapped anew. */
+static bool better(const struct ts_pages *a, const struct ts_pages *b)
+{
+	if (within_spare(a) != within_spare(b))
+		return within_spare(a);
+	if (!within_spare(a) && a->n_chunks != b->n_chunks)
+		return a->n_chunks < b->n_chunks;
+	return a->remaps < b->remaps;
+}
+
+/*
+ * What is resident at the cut is placed first and cannot move, so where the
+ * step is cut open decides how well the rest fits: in the forward, when
+ * activations pile up, it does well; other places are tried while there are
+ * pages left to be mapped anew.
+ */
+int ts_pages_place(const struct ts_paging *paging, struct ts_pages *ret_pages)
+{
+	static const uint32_t tenths[] = {2, 5, 1, 3, 0, 7, 9};
+	struct ts_pages best = {0};
+	int err = well_formed(paging) ? 0 : -EINVAL;
+
+	for (uint32_t i = 0; !err && i < sizeof(tenths) / sizeof(tenths[0]);
+	        i++) {
+		uint32_t cut =
+		        (uint32_t)((uint64_t)paging->n_ops * tenths[i] / 10);
+		struct ts_pages pages;
+
+		err = place_from(paging, cut, &pages);
+		if (err)
+			break;
+		if (!i || better(&pages, &best)) {
+			ts_pages_finish(&best);
+			best = pages;
+		} else {
+			ts_pages_finish(&pages);
+		}
+		if (paging->n_ops > LONG_TAPE ||
+		        (within_spare(&best) && !best.remaps))
+			break;
+	}
+	if (err)
+		ts_pages_finish(&best);
+	else
+		*ret_pages = best;
 	return err;
 }

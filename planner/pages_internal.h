@@ -2,13 +2,16 @@
 /*
  * Inside of page assignment, shared by pages.c (from stays to runs of pages,
  * from chunks to tenancies) and packing.c (which chunk for which run). Not for
- * other files. Ops are counted from the one with the fewest pages, the cut.
+ * other files. Ops are counted from where the step is cut open.
  */
 #ifndef TS_PLANNER_PAGES_INTERNAL_H
 #define TS_PLANNER_PAGES_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Chunks that may be added to the peak's to save remaps: one in so many. */
+#define TS_SPARE_SHARE 104
 
 /* Ops [from, to] of one step. */
 struct ts_span {

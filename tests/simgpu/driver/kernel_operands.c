@@ -266,8 +266,8 @@ static bool tensor_info(const struct sg_launch *launch, unsigned param,
 		uint64_t size = 0, step = 0;
 
 		sg_param_read(launch, param, 8 + i * width, &size, width);
-		sg_param_read(launch, param, 8 + (SG_DIMS + i) * width, &step,
-		        width);
+		sg_param_read(
+		        launch, param, 8 + (SG_DIMS + i) * width, &step, width);
 		shape.sizes[i] = size;
 		shape.steps[i] = (int64_t)step * element_bytes;
 	}
