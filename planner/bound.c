@@ -9,22 +9,28 @@
 #define MAX_OPS 48
 /* Gaps that are looked at over all ops. */
 #define MAX_WORK 1000000
-/* Turns of the bisection of the step time; it ends at 1 ns anyway. */
-#define MAX_TURNS 64
+/* Turns of the search for what to drop; it ends at 1 byte anyway. */
+#define MAX_TURNS 100
 
 struct byte_cost {
 	double ns_per_byte;
 	double bytes;
+	double ns;
 };
 
 /* What can be off the device at one op. */
 struct offer {
-	struct byte_cost *costs;
+	struct byte_cost *costs; /* running sums, cheapest to replay first */
 	uint32_t n;
-	/* Written in this step; came with it and are changed; are not. */
-	double own_bytes;
-	double dirty_bytes;
+	/*
+	 * May come back in the next step; comes back after the op and was
+	 * not changed since its last copy; was, before the step began; was
+	 * written in this step.
+	 */
+	double late_bytes;
 	double clean_bytes;
+	double dirty_bytes;
+	double own_bytes;
 };
 
 struct scratch {
@@ -108,19 +114,21 @@ static void make_offer(struct scratch *s, uint32_t op)
 
 	offer->n = s->n_gaps = 0;
 	offer->own_bytes = offer->dirty_bytes = offer->clean_bytes = 0;
+	offer->late_bytes = 0;
 	for (uint32_t i = 0; i < g->n_gaps; i++) {
 		const struct ts_gap *gap = &g->gaps[i];
 		double bytes = (double)gap->size_bytes;
-		bool past = gap->to_op > g->n_ops + op && gap->from_op >= op;
 
 		if (!open_at(g, gap, op) || !gap->size_bytes)
 			continue;
-		if (gap->born_op != TS_NONE && !past)
-			offer->own_bytes += bytes;
-		else if (gap->born_op != TS_NONE)
+		if (gap->from_op < op && gap->to_op > g->n_ops)
+			offer->late_bytes += bytes;
+		else if (gap->born_op == TS_NONE)
+			offer->clean_bytes += bytes;
+		else if (gap->from_op >= op)
 			offer->dirty_bytes += bytes;
 		else
-			offer->clean_bytes += bytes;
+			offer->own_bytes += bytes;
 		if (gap->replay_ns == TS_NEVER)
 			continue;
 		s->gaps[s->n_gaps++] = i;
@@ -137,6 +145,16 @@ static void make_offer(struct scratch *s, uint32_t op)
 	for (uint32_t i = 0; i < s->n_gaps; i++)
 		clear_shares(s, &g->gaps[s->gaps[i]]);
 	qsort(offer->costs, offer->n, sizeof(*offer->costs), by_cost);
+	/* Total bytes and total time up to each. */
+	for (uint32_t i = 0; i < offer->n; i++) {
+		struct byte_cost *cost = &offer->costs[i];
+
+		cost->ns = cost->ns_per_byte * cost->bytes;
+		if (i) {
+			cost->ns += offer->costs[i - 1].ns;
+			cost->bytes += offer->costs[i - 1].bytes;
+		}
+	}
 }
 
 static double least(double a, double b)
@@ -144,77 +162,89 @@ static double least(double a, double b)
 	return a < b ? a : b;
 }
 
-static double at_least_zero(double a)
+static double most(double a, double b)
 {
-	return a > 0 ? a : 0;
+	return a > b ? a : b;
+}
+
+/* Time of the cheapest replays of @bytes. */
+static double replay_ns(const struct offer *offer, double bytes)
+{
+	uint32_t low = 0, high = offer->n;
+	double before_bytes, before_ns;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (offer->costs[mid].bytes < bytes)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	before_bytes = low ? offer->costs[low - 1].bytes : 0;
+	before_ns = low ? offer->costs[low - 1].ns : 0;
+	if (low == offer->n)
+		return before_ns;
+	return before_ns +
+	       (bytes - before_bytes) * offer->costs[low].ns_per_byte;
 }
 
 /*
- * Least step time above the ideal if the link may work as long as a step of
- * @step_ns takes; -1 where that is not enough to bring it all off.
+ * Least time of a step in which @dropped bytes are replayed after the op and
+ * the rest of the deficit crosses the link: own bytes go out before the op,
+ * and all but late ones come in after it. TS_NEVER as a double: impossible.
  */
-static double extra_ns(
-        const struct scratch *s, uint32_t op, double deficit, double step_ns)
+static double step_ns(
+        const struct scratch *s, uint32_t op, double deficit, double dropped)
 {
 	const struct ts_graph *g = s->graph;
 	const struct ts_device *d = &g->profile->device;
 	const struct offer *offer = &s->offer;
 	double out = (double)d->d2h_bytes_per_s * 1e-9;
 	double in = (double)d->h2d_bytes_per_s * 1e-9;
-	double own_by_time = (double)g->start_ns[op] * out;
-	double own = least(offer->own_bytes, own_by_time), dirty, clean;
-	double still, ns = 0, stallable;
+	double before = (double)g->start_ns[op];
+	double after = (double)(g->start_ns[g->n_ops] - g->start_ns[op]);
+	double moved = most(deficit - dropped, 0), rest = moved;
+	double dirty, own, late, ns;
 
-	own = least(own, step_ns * in);
-	dirty = least(offer->dirty_bytes, at_least_zero(step_ns * out - own));
-	dirty = least(dirty, at_least_zero(step_ns * in - own));
-	clean = least(
-	        offer->clean_bytes, at_least_zero(step_ns * in - own - dirty));
-	still = deficit - own - dirty - clean;
-	/* Own bytes that leave during stalls before the op. */
-	stallable = offer->own_bytes - own;
-	for (uint32_t i = 0; still > 0 && i < offer->n; i++) {
-		const struct byte_cost *cost = &offer->costs[i];
-		double bytes = least(still, cost->bytes);
-
-		if (cost->ns_per_byte >= 1 / out)
-			break;
-		ns += bytes * cost->ns_per_byte;
-		still -= bytes;
-	}
-	if (still <= 0)
-		return ns;
-	if (still > stallable + 0.5)
-		return -1;
-	return ns + still / out;
+	late = least(rest, offer->late_bytes);
+	rest -= late;
+	rest -= least(rest, offer->clean_bytes);
+	dirty = least(rest, offer->dirty_bytes);
+	own = rest - dirty;
+	if (own > offer->own_bytes + 0.5)
+		return 1e300;
+	ns = most(before, own / out) +
+	     most(after + replay_ns(offer, dropped), (moved - late) / in);
+	return most(ns, most((own + dirty) / out, moved / in));
 }
 
+/* The function is convex in what is dropped: ever smaller thirds. */
 static double bound_at(struct scratch *s, uint32_t op, double deficit)
 {
-	double ideal = (double)s->graph->start_ns[s->graph->n_ops];
-	double low = ideal, high = ideal, extra;
+	double low = 0, high, can;
 
 	make_offer(s, op);
-	/* More time for the link means less extra: the two meet somewhere. */
-	for (uint32_t turn = 0;; turn++) {
-		extra = extra_ns(s, op, deficit, high);
-		if (extra >= 0 && ideal + extra <= high)
-			break;
-		if (turn == MAX_TURNS)
-			return -1;
-		low = high;
-		high = 2 * high + 1;
-	}
-	for (uint32_t turn = 0; turn < MAX_TURNS && high - low > 0.5; turn++) {
-		double mid = (low + high) / 2;
+	high = s->offer.n ? s->offer.costs[s->offer.n - 1].bytes : 0;
+	high = least(high, deficit);
+	/* Where less cannot be dropped. */
+	can = deficit - s->offer.own_bytes - s->offer.dirty_bytes -
+	      s->offer.clean_bytes - s->offer.late_bytes;
+	low = most(low, can);
+	if (low > high + 0.5)
+		return -1;
+	for (uint32_t turn = 0; turn < MAX_TURNS && high - low > 1; turn++) {
+		double a = low + (high - low) / 3, b = high - (high - low) / 3;
 
-		extra = extra_ns(s, op, deficit, mid);
-		if (extra >= 0 && ideal + extra <= mid)
-			high = mid;
+		if (step_ns(s, op, deficit, a) <= step_ns(s, op, deficit, b))
+			high = b;
 		else
-			low = mid;
+			low = a;
 	}
-	return low;
+	return most(least(step_ns(s, op, deficit, low),
+	                    step_ns(s, op, deficit, high)) -
+	                    1,
+	        0);
 }
 
 /* The ops where most has to be dropped, and the peak. */
@@ -293,6 +323,8 @@ int ts_bound_step(
 		if (ns > best)
 			best = ns;
 	}
+	if (best >= 0)
+		err = ts_bound_windows(g, limit_bytes, &best);
 	*ret_step_ns = best < 0 ? TS_NEVER : (uint64_t)best;
 out_free:
 	free(s.offer.costs);

@@ -15,8 +15,18 @@
 
 #include "planner/graph.h"
 
-/* 0 or -ENOMEM; *ret_step_ns is TS_NEVER where no plan can fit. */
+/* The higher of both kinds. 0 or -ENOMEM; *ret_step_ns is TS_NEVER where no
+ * plan can fit. */
 int ts_bound_step(const struct ts_graph *graph, uint64_t limit_bytes,
         uint64_t *ret_step_ns);
+
+/*
+ * Raises *step_ns to what the traffic of windows of the tape asks for: what
+ * nothing can replay and a window reads was on the device when it began, as
+ * far as the limit allows, or is copied in during it; the same, turned round,
+ * for what it writes. Disjoint windows add up. 0 or -ENOMEM.
+ */
+int ts_bound_windows(
+        const struct ts_graph *graph, uint64_t limit_bytes, double *step_ns);
 
 #endif

@@ -363,8 +363,7 @@ static double price(const struct work *w, uint32_t gap, uint32_t op,
 	*ret_action = TS_KEEP;
 	if (end <= own_op(w, gap, op))
 		return 1e300;
-	if (!w->options->no_replays && w->pass->price_ns[gap] != TS_NEVER &&
-	        may_pull(w, gap, end)) {
+	if (w->pass->price_ns[gap] != TS_NEVER && may_pull(w, gap, end)) {
 		cost = (double)w->pass->price_ns[gap];
 		*ret_action = TS_REPLAY;
 	}

@@ -15,8 +15,7 @@
 struct ts_cover_options {
 	/* What every op has to fit into. */
 	uint64_t limit_bytes;
-	/* Nothing is replayed; nothing is swapped. */
-	bool no_replays;
+	/* Nothing is swapped. */
 	bool no_swaps;
 	/* Free copies are looked for first, dearest replay first. */
 	bool free_first;

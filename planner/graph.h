@@ -77,6 +77,8 @@ struct ts_graph {
 struct ts_graph_options {
 	/* Gaps of smaller storages are left out. */
 	uint64_t min_gap_bytes;
+	/* No gap has a closure: values are kept or swapped. */
+	bool no_replays;
 };
 
 /* 0 or -ENOMEM. The profile must have passed ts_profile_check(). */

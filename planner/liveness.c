@@ -351,7 +351,7 @@ int ts_graph_init(struct ts_graph *g, const struct ts_profile *profile,
 		struct ts_gap *gap = &g->gaps[k];
 		uint32_t n;
 
-		if (gap->to_op >= g->n_ops ||
+		if (options->no_replays || gap->to_op >= g->n_ops ||
 		        profile->values[gap->version].no_replay)
 			continue;
 		n = ts_graph_closure(g, gap->version, gap->to_op, closure);

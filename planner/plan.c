@@ -39,6 +39,24 @@ void ts_plan_finish(struct ts_plan *plan)
 	memset(plan, 0, sizeof(*plan));
 }
 
+/* Which operand of @op the object is. */
+static uint32_t operand_of(
+        const struct ts_graph *g, uint32_t op, uint32_t object)
+{
+	const struct ts_profile_op *info = &g->profile->ops[op];
+	const uint32_t *uses = g->profile->uses;
+
+	for (uint32_t k = 0; k < info->n_reads; k++) {
+		if (g->object_of[uses[info->first_read + k]] == object)
+			return k;
+	}
+	for (uint32_t k = 0; k < info->n_writes; k++) {
+		if (g->object_of[uses[info->first_write + k]] == object)
+			return info->n_reads + k;
+	}
+	return TS_NONE;
+}
+
 static int fill_decisions(struct ts_plan *plan, struct ts_search *search)
 {
 	const struct ts_graph *g = search->graph;
@@ -59,6 +77,10 @@ static int fill_decisions(struct ts_plan *plan, struct ts_search *search)
 		        .action = (enum ts_action)choice->action[i],
 		        .from_op = gap->from_op,
 		        .to_op = gap->to_op,
+		        .from_operand =
+		                operand_of(g, gap->from_op, gap->object),
+		        .to_operand = operand_of(
+		                g, gap->to_op % g->n_ops, gap->object),
 		        .offload_op = TS_NONE,
 		        .prefetch_op = TS_NONE,
 		        .due_op = TS_NONE,
@@ -127,6 +149,11 @@ static int fill_replays(struct ts_plan *plan, const struct ts_search *search)
 	return 0;
 }
 
+static bool any_replay(const struct ts_choice *choice)
+{
+	return memchr(choice->action, TS_REPLAY, choice->n_gaps) != NULL;
+}
+
 /* What other policies would do, under this planner's runtime rules. */
 static int try_baselines(struct ts_search *s)
 {
@@ -139,6 +166,10 @@ static int try_baselines(struct ts_search *s)
 		err = ts_baseline_run(s, ts_baselines[i].fn, &result);
 		if (err)
 			break;
+		if (s->swap_only && any_replay(&result.choice)) {
+			ts_choice_finish(&result.choice);
+			continue;
+		}
 		memset(s->trial.late, 0, s->trial.n_gaps);
 		memcpy(s->trial.action, result.choice.action, s->trial.n_gaps);
 		if (!result.plain ||
@@ -230,7 +261,8 @@ static int search_short(
 		err = ts_search_emergency(s);
 	if (!err && options->baselines)
 		err = try_baselines(s);
-	if (!err && s->best.outcome.fits && evaluations(g, options))
+	if (!err && s->best.outcome.fits && !s->swap_only &&
+	        evaluations(g, options))
 		err = ts_search_frontier(s);
 	if (!err && s->best.outcome.fits)
 		err = ts_search_improve(s, evaluations(g, options));
@@ -259,6 +291,7 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 
 	if (err)
 		return err;
+	search.swap_only = options->no_replay;
 	err = ts_plan_search(&search, options);
 	if (!err && !search.best.outcome.fits)
 		err = -ENOSPC;
@@ -325,13 +358,16 @@ int ts_plan_make(const struct ts_profile *profile, uint64_t limit_bytes,
         const struct ts_plan_options *options, struct ts_plan *ret_plan,
         struct ts_plan_stats *ret_stats)
 {
-	struct ts_graph_options graph_options = {options->min_gap_bytes};
+	struct ts_graph_options graph_options = {
+	        .min_gap_bytes = options->min_gap_bytes,
+	        .no_replays = options->no_replay};
 	struct ts_plan plan = {.limit_bytes = limit_bytes,
 	        .n_ops = profile->n_ops,
 	        .n_values = profile->n_values};
 	struct ts_graph g;
 	bool done = false;
-	int err = ts_graph_init(&g, profile, &(struct ts_graph_options){0});
+	int err = ts_graph_init(&g, profile,
+	        &(struct ts_graph_options){.no_replays = options->no_replay});
 
 	if (err)
 		return err;

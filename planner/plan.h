@@ -15,6 +15,13 @@ struct ts_decision {
 	/* The gap: last use before, next use after (above n_ops: next step). */
 	uint32_t from_op;
 	uint32_t to_op;
+	/*
+	 * Which operand of from_op and of to_op the value's storage is: reads
+	 * first, then writes. For values that no op of the step wrote these
+	 * are all there is to find them by.
+	 */
+	uint32_t from_operand;
+	uint32_t to_operand;
 	/* Swap: op after which the copy out is queued; TS_NONE: clean. */
 	uint32_t offload_op;
 	/* Swap: first op from whose start the copy back may run. */
@@ -82,6 +89,8 @@ struct ts_plan_options {
 	bool baselines;
 	/* Pages are assigned statically. */
 	bool pages;
+	/* Values are kept or swapped, never replayed. */
+	bool no_replay;
 };
 
 /* What ts_plan_make() does unless told otherwise. */

@@ -17,7 +17,9 @@ static int read_decision(const struct ts_json_at *at,
 	unsigned action;
 	int err = ts_json_want_object(at);
 
-	*d = (struct ts_decision){.offload_op = TS_NONE,
+	*d = (struct ts_decision){.from_operand = TS_NONE,
+	        .to_operand = TS_NONE,
+	        .offload_op = TS_NONE,
 	        .prefetch_op = TS_NONE,
 	        .due_op = TS_NONE};
 	if (!err)
@@ -35,6 +37,10 @@ static int read_decision(const struct ts_json_at *at,
 	if (!err &&
 	        (d->to_op <= d->from_op || d->to_op > d->from_op + plan->n_ops))
 		err = ts_json_bad(at, "to_op", "not after from_op in a step");
+	if (!err)
+		err = ts_json_u32(at, "from_operand", true, &d->from_operand);
+	if (!err)
+		err = ts_json_u32(at, "to_operand", true, &d->to_operand);
 	if (!err)
 		err = ts_json_u32(at, "offload_op", true, &d->offload_op);
 	if (!err && d->offload_op != TS_NONE && d->offload_op > d->from_op)
@@ -281,6 +287,8 @@ static json_t *decision_to_json(
 		                p->signatures[value->signature].name, "ordinal",
 		                (json_int_t)value->ordinal, "output",
 		                (json_int_t)value->output));
+	set_op(node, "from_operand", d->from_operand);
+	set_op(node, "to_operand", d->to_operand);
 	set_op(node, "offload_op", d->offload_op);
 	set_op(node, "prefetch_op", d->prefetch_op);
 	set_op(node, "due_op", d->due_op);

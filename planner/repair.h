@@ -31,7 +31,8 @@ struct ts_search {
 	uint64_t limit_bytes;
 	/* Which parts of the algorithm to leave out (ablations). */
 	bool no_swaps;
-	bool no_replays;
+	/* Replays are out of the question. */
+	bool swap_only;
 	/* Rounds of repair; six unless changed. */
 	uint32_t rounds;
 	enum ts_swap_order order;

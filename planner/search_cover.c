@@ -86,7 +86,6 @@ int ts_search_cover(struct ts_search *s)
 
 	for (uint32_t i = 0; !err && i < 24; i++) {
 		struct ts_cover_options options = {.no_swaps = s->no_swaps,
-		        .no_replays = s->no_replays,
 		        .free_first = true,
 		        .by_area = i & 1,
 		        .reserve = i / 2 & 1,

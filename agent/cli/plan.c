@@ -13,24 +13,27 @@
 
 static const char usage[] =
         "usage: tapeswap plan PROFILE --limit L [-o FILE] [--stats FILE]\n"
-        "                     [--search EVALUATIONS]\n"
+        "                     [--search EVALUATIONS] [--no-replay]\n"
         "\n"
         "Plans what to keep, swap and replay. L: bytes, KiB, MiB, GiB, or % "
         "of\n"
         "the unlimited peak. Exit status 1: L does not fit; the smallest "
         "limit\n"
-        "that does is printed.\n";
+        "that does is printed.\n"
+        "--no-replay: values are kept or swapped, never made again.\n";
 
 enum {
 	OPT_LIMIT = 256,
 	OPT_STATS,
 	OPT_SEARCH,
+	OPT_NO_REPLAY,
 	OPT_HELP,
 };
 
 static const struct option options[] = {
         {"limit", required_argument, NULL, OPT_LIMIT},
         {"stats", required_argument, NULL, OPT_STATS},
+        {"no-replay", no_argument, NULL, OPT_NO_REPLAY},
         {"search", required_argument, NULL, OPT_SEARCH},
         {"help", no_argument, NULL, OPT_HELP},
         {NULL, 0, NULL, 0},
@@ -129,6 +132,9 @@ static int read_option(struct request *r, int opt)
 		return TS_EXIT_YES;
 	case OPT_STATS:
 		r->stats = optarg;
+		return TS_EXIT_YES;
+	case OPT_NO_REPLAY:
+		r->plan.no_replay = true;
 		return TS_EXIT_YES;
 	case OPT_SEARCH: {
 		unsigned long n = strtoul(optarg, &end, 10);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "planner/bound.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Moments at which windows may begin and end, and uses looked at in all. */
+#define MAX_CUTS 128
+#define MAX_USES 3000000
+
+struct cuts {
+	const struct ts_graph *graph;
+	double room;    /* bytes that may be on the device */
+	bool *hard;     /* by object: nothing can replay any of its versions */
+	uint32_t *seen; /* by object: last window that touched it */
+	uint8_t *written;
+	uint32_t ops[MAX_CUTS + 1];
+	uint32_t n;
+	double best[MAX_CUTS + 1];
+};
+
+static void find_hard(struct cuts *c)
+{
+	const struct ts_graph *g = c->graph;
+
+	for (uint32_t o = 0; o < g->n_objects; o++)
+		c->hard[o] = true;
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		if (g->gaps[i].replay_ns != TS_NEVER)
+			c->hard[g->gaps[i].object] = false;
+	}
+}
+
+static double touched_bytes(const struct cuts *c, uint32_t op)
+{
+	const struct ts_graph *g = c->graph;
+	const struct ts_profile_op *info = &g->profile->ops[op];
+	double bytes = 0;
+
+	for (uint32_t k = 0; k < info->n_reads; k++) {
+		uint32_t v = g->profile->uses[info->first_read + k];
+		uint32_t o = g->object_of[v];
+
+		if (c->hard[o])
+			bytes += (double)g->objects[o].size_bytes;
+	}
+	return bytes;
+}
+
+/* Cuts after equal numbers of bytes that nothing can replay. */
+static void place_cuts(struct cuts *c, uint32_t wanted)
+{
+	const struct ts_graph *g = c->graph;
+	double total = 0, sum = 0;
+
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		total += touched_bytes(c, i);
+	c->ops[0] = 0;
+	c->n = 1;
+	for (uint32_t i = 1; i < g->n_ops && c->n < wanted; i++) {
+		sum += touched_bytes(c, i - 1);
+		if (sum * wanted >= total * c->n)
+			c->ops[c->n++] = i;
+	}
+	c->ops[c->n++] = g->n_ops;
+}
+
+/* What is in a window so far. */
+struct traffic {
+	double in_bytes;
+	double out_bytes;
+};
+
+/* Will the content that @op leaves in the object be wanted again? */
+static bool wanted_after(const struct ts_graph *g, uint32_t object, uint32_t op)
+{
+	const struct ts_object *info = &g->objects[object];
+
+	return info->persistent ||
+	       (info->last_op != TS_NONE && info->last_op > op);
+}
+
+static void add_op(
+        struct cuts *c, uint32_t op, uint32_t window, struct traffic *t)
+{
+	const struct ts_graph *g = c->graph;
+	const struct ts_profile_op *info = &g->profile->ops[op];
+	const uint32_t *uses = g->profile->uses;
+
+	for (uint32_t k = 0; k < info->n_reads; k++) {
+		uint32_t v = uses[info->first_read + k], o = g->object_of[v];
+
+		if (!c->hard[o] || c->seen[o] == window)
+			continue;
+		c->seen[o] = window;
+		c->written[o] = 0;
+		/* Inputs arrive by themselves. */
+		if (g->objects[o].persistent || g->writer[v] != TS_NONE)
+			t->in_bytes += (double)g->objects[o].size_bytes;
+	}
+	for (uint32_t k = 0; k < info->n_writes; k++) {
+		uint32_t o = g->object_of[uses[info->first_write + k]];
+
+		if (!c->hard[o])
+			continue;
+		if (c->seen[o] != window)
+			c->written[o] = 0;
+		c->seen[o] = window;
+		if (!c->written[o] && wanted_after(g, o, op)) {
+			c->written[o] = 1;
+			t->out_bytes += (double)g->objects[o].size_bytes;
+		}
+	}
+	/* What ends here is wanted no more. */
+	for (uint32_t k = 0; k < info->n_reads + info->n_writes; k++) {
+		uint32_t v = uses[k < info->n_reads ? info->first_read + k
+		                                    : info->first_write + k -
+		                                              info->n_reads];
+		uint32_t o = g->object_of[v];
+
+		if (c->hard[o] && c->seen[o] == window && c->written[o] &&
+		        !wanted_after(g, o, op)) {
+			c->written[o] = 0;
+			t->out_bytes -= (double)g->objects[o].size_bytes;
+		}
+	}
+}
+
+static double window_ns(const struct cuts *c, uint32_t from, uint32_t to,
+        const struct traffic *t)
+{
+	const struct ts_graph *g = c->graph;
+	const struct ts_device *d = &g->profile->device;
+	double in = t->in_bytes - c->room, out = t->out_bytes - c->room;
+	double ns = (double)(g->start_ns[to] - g->start_ns[from]), both;
+
+	in = in > 0 ? in : 0;
+	out = out > 0 ? out : 0;
+	both = (double)d->d2h_both_bytes_per_s +
+	       (double)d->h2d_both_bytes_per_s;
+	if (both < (double)d->d2h_bytes_per_s)
+		both = (double)d->d2h_bytes_per_s;
+	if (both < (double)d->h2d_bytes_per_s)
+		both = (double)d->h2d_bytes_per_s;
+	if (in / (double)d->h2d_bytes_per_s * 1e9 > ns)
+		ns = in / (double)d->h2d_bytes_per_s * 1e9;
+	if (out / (double)d->d2h_bytes_per_s * 1e9 > ns)
+		ns = out / (double)d->d2h_bytes_per_s * 1e9;
+	if ((in + out) / both * 1e9 > ns)
+		ns = (in + out) / both * 1e9;
+	return ns;
+}
+
+/* Longest chain of disjoint windows between the cuts. */
+static void chain(struct cuts *c)
+{
+	uint32_t window = 0;
+
+	for (uint32_t i = 0; i + 1 < c->n; i++) {
+		struct traffic t = {0, 0};
+		uint32_t op = c->ops[i];
+
+		window++;
+		for (uint32_t k = i + 1; k < c->n; k++) {
+			double ns;
+
+			for (; op < c->ops[k]; op++)
+				add_op(c, op, window, &t);
+			ns = c->best[i] + window_ns(c, c->ops[i], op, &t);
+			if (ns > c->best[k])
+				c->best[k] = ns;
+		}
+	}
+}
+
+int ts_bound_windows(
+        const struct ts_graph *g, uint64_t limit_bytes, double *step_ns)
+{
+	struct cuts c = {.graph = g,
+	        .room = (double)limit_bytes -
+	                (double)g->profile->resident_bytes};
+	uint64_t objects = g->n_objects + UINT64_C(1);
+	uint32_t wanted = MAX_USES / (g->profile->n_uses + 1);
+	int err = 0;
+
+	if (wanted < 2)
+		return 0;
+	c.hard = calloc(objects, sizeof(*c.hard));
+	c.seen = calloc(objects, sizeof(*c.seen));
+	c.written = calloc(objects, sizeof(*c.written));
+	if (!c.hard || !c.seen || !c.written) {
+		err = -ENOMEM;
+		goto out_free;
+	}
+	find_hard(&c);
+	place_cuts(&c, wanted < MAX_CUTS ? wanted : MAX_CUTS);
+	chain(&c);
+	if (c.best[c.n - 1] - 1 > *step_ns)
+		*step_ns = c.best[c.n - 1] - 1;
+out_free:
+	free(c.hard);
+	free(c.seen);
+	free(c.written);
+	return err;
+}
