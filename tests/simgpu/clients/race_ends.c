@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Race detection where memory goes or comes: unmapping what work uses that
- * nobody has waited for, whatever the device does, and pools, which give memory
- * out again in an order of their own.
+ * nobody has waited for, whatever the device does, pools, which give memory out
+ * again in an order of their own, page-locked memory, and branches of graphs.
  */
 #include "race_client.h"
 
@@ -220,6 +220,107 @@ START_TEST(what_a_pool_sees_is_no_order_of_the_program)
 }
 END_TEST
 
+static void freed_in_stream_order(void)
+{
+	CUstream a, b;
+	CUdeviceptr p, q;
+
+	client_start();
+	a = race_stream(NON_BLOCKING);
+	b = race_stream(NON_BLOCKING);
+	q = race_device(BYTES);
+	OK(cuMemAllocAsync(&p, BYTES, a));
+	OK(cuMemsetD8Async(p, 1, BYTES, a));
+	race_order(b, a);
+	OK(cuMemcpyDtoDAsync(q, p, BYTES, b));
+	if (waits)
+		race_order(a, b);
+	OK(cuMemFreeAsync(p, a));
+}
+
+START_TEST(freeing_what_another_stream_reads_is_a_race)
+{
+	unmap_sync = "none";
+	check(freed_in_stream_order, 1, 0);
+	waits = true;
+	check(freed_in_stream_order, 0, 0);
+}
+END_TEST
+
+/* ------------------------------------------------- page-locked memory, graphs
+ */
+
+static bool registered;
+
+static void pinned_memory_freed(void)
+{
+	static _Alignas(4096) unsigned char own[BYTES];
+	CUstream stream;
+	CUdeviceptr p;
+	void *host = own;
+
+	client_start();
+	stream = race_stream(NON_BLOCKING);
+	p = race_device(BYTES);
+	if (registered)
+		OK(cuMemHostRegister(own, BYTES, 0));
+	else
+		host = race_pinned(BYTES);
+	OK(cuMemcpyHtoDAsync(p, host, BYTES, stream));
+	if (waits)
+		OK(cuStreamSynchronize(stream));
+	if (registered)
+		OK(cuMemHostUnregister(own));
+	else
+		OK(cuMemFreeHost(host));
+}
+
+START_TEST(page_locked_memory_ends_after_its_copies)
+{
+	unmap_sync = "none";
+	registered = _i;
+	check(pinned_memory_freed, 1, 0);
+	waits = true;
+	check(pinned_memory_freed, 0, 0);
+}
+END_TEST
+
+static void branches(void)
+{
+	CUgraphExec exec;
+	CUgraph graph;
+	CUstream a, b;
+	CUdeviceptr p;
+	CUevent event;
+
+	client_start();
+	a = race_stream(NON_BLOCKING);
+	b = race_stream(NON_BLOCKING);
+	p = race_device(BYTES);
+	OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	OK(cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	race_order(b, a);
+	OK(cuMemsetD8Async(p, 1, BYTES, a));
+	if (waits)
+		race_order(b, a);
+	OK(cuMemsetD8Async(p, 2, BYTES, b));
+	race_order(a, b);
+	OK(cuStreamEndCapture(a, &graph));
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	OK(cuGraphLaunch(exec, a));
+	OK(cuGraphLaunch(exec, a)); /* after all of the first */
+}
+
+/* One pair for each launch. */
+START_TEST(branches_of_a_graph_race)
+{
+	unmap_sync = "none";
+	check(branches, 2, 0);
+	waits = true;
+	check(branches, 0, 0);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tests = tcase_create("race_ends");
@@ -231,5 +332,9 @@ int main(void)
 	tcase_add_test(tests, unmapping_other_memory_is_no_order);
 	tcase_add_loop_test(tests, a_pool_orders_the_uses_of_its_memory, 0, 2);
 	tcase_add_test(tests, what_a_pool_sees_is_no_order_of_the_program);
+	tcase_add_test(tests, freeing_what_another_stream_reads_is_a_race);
+	tcase_add_loop_test(
+	        tests, page_locked_memory_ends_after_its_copies, 0, 2);
+	tcase_add_test(tests, branches_of_a_graph_race);
 	return client_run(tests, "race_ends");
 }

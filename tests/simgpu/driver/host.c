@@ -159,15 +159,18 @@ SG_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
 	return host_alloc(pp, bytesize, 0);
 }
 
-/* Waits for the work of every device that may reach the range. */
-static void quiesce(const struct sg_host *host)
+/* Waits for the work of every device that may reach the range: not for the
+ * program, which should have waited itself. */
+static void quiesce(const struct sg_host *host, const char *what)
 {
 	uint64_t start = host->range.start, bytes = host->range.bytes;
 
+	if (sg_races_on())
+		sg_races_ending(host->ctx->dev, NULL, start, bytes, what);
 	for (unsigned i = 0; i < sg_device_count; i++) {
 		if (sg_devices[i].contexts &&
 		        sg_range_busy(&sg_devices[i], start, bytes))
-			sg_device_wait(&sg_devices[i]);
+			sg_device_drain(&sg_devices[i]);
 	}
 }
 
@@ -195,7 +198,7 @@ SG_EXPORT CUresult cuMemFreeHost(void *p)
 	host = begins_at(p, false);
 	if (!host)
 		return CUDA_ERROR_INVALID_VALUE;
-	quiesce(host);
+	quiesce(host, "cuMemFreeHost");
 	if (begins_at(p, false) != host)
 		return CUDA_ERROR_INVALID_VALUE;
 	sg_host_destroy(host);
@@ -265,7 +268,7 @@ SG_EXPORT CUresult cuMemHostUnregister(void *p)
 	host = begins_at(p, true);
 	if (!host)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-	quiesce(host);
+	quiesce(host, "cuMemHostUnregister");
 	if (begins_at(p, true) != host)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	sg_host_destroy(host);

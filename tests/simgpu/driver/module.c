@@ -125,7 +125,7 @@ void sg_module_unload(struct sg_module *module)
 		}
 	}
 	/* Kernels that run or wait to run still use code and variables. */
-	sg_device_wait(module->ctx->dev);
+	sg_device_drain(module->ctx->dev);
 	for (unsigned i = 0; i < module->code->n_kernels; i++)
 		if (module->functions[i])
 			kill_handle(&module->functions[i]->h);

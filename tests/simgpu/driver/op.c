@@ -6,6 +6,7 @@
  * no memory. Guarded by the lock.
  */
 #include "tests/simgpu/driver/capture.h"
+#include "tests/simgpu/driver/ctx.h"
 #include "tests/simgpu/driver/engine.h"
 #include "tests/simgpu/driver/mutate.h"
 #include "tests/simgpu/driver/races.h"
@@ -362,8 +363,16 @@ void sg_device_drain(struct sg_device *dev)
 void sg_device_wait(struct sg_device *dev)
 {
 	sg_device_drain(dev);
-	if (sg_races_on())
-		sg_clock_host_knows_device(dev);
+	if (!sg_races_on())
+		return;
+	sg_clock_host_knows_device(dev);
+	/* And what of other devices that work came after. */
+	for (const struct sg_ctx *ctx = sg_ctx_first(); ctx; ctx = ctx->next) {
+		for (const struct sg_stream *s = ctx->streams; s; s = s->next) {
+			if (ctx->dev == dev && s->last)
+				sg_clock_host_knows(s->last);
+		}
+	}
 }
 
 const struct sg_op *sg_range_busy(

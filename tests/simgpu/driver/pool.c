@@ -382,6 +382,9 @@ CUresult sg_pool_free(struct sg_area *area, struct sg_stream *stream)
 		sg_op_unref(op);
 		return error;
 	}
+	if (sg_races_on())
+		sg_races_ending(block->segment->pool->dev, op, block->va,
+		        block->bytes, "cuMemFreeAsync");
 	block_release(block, op);
 	return CUDA_SUCCESS;
 }

@@ -4,6 +4,7 @@
  * while a stream captures is not supported. Under sg_lock.
  */
 #include "tests/simgpu/driver/pool.h"
+#include "tests/simgpu/driver/races.h"
 
 /* -------------------------------------------------- allocation in a stream */
 
@@ -105,6 +106,9 @@ static CUresult free_async(uint64_t va, CUstream handle, bool per_thread)
 	sg_stream_wait(stream);
 	if (sg_area_at(va) != area)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (sg_races_on())
+		sg_races_ending(area->dev, NULL, va, area->range.bytes,
+		        "cuMemFreeAsync");
 	sg_alloc_end(area);
 	return CUDA_SUCCESS;
 }

@@ -442,12 +442,20 @@ void sg_races_check(struct sg_op *op)
 /* -------------------------------------------------- memory that goes or comes
  */
 
-/* An address range that is about to end. */
+/* An address range that is about to end: after op, or as soon as the host gets
+ * to it. */
 struct ending {
 	struct sg_device *dev;
+	const struct sg_op *op;
 	const char *what;
 	uint64_t va, bytes;
 };
+
+static bool over(const struct ending *ending, struct sg_moment moment)
+{
+	return ending->op ? sg_clock_covers(ending->op, moment)
+	                  : sg_clock_host_covers(moment);
+}
 
 static void judge_ending(const struct ending *ending,
         const struct interval *interval, const struct record *before)
@@ -456,7 +464,7 @@ static void judge_ending(const struct ending *ending,
 
 	/* Through another address it may go on. */
 	if (before->va - ending->va >= ending->bytes ||
-	        sg_clock_host_covers(before->who->moment) ||
+	        over(ending, before->who->moment) ||
 	        !first_report(before->who->seq, before->certain))
 		return;
 	describe(before, interval->range.bytes, first, sizeof(first));
@@ -485,10 +493,10 @@ static void end_stretch(void *arg, struct sg_place *place, uint64_t offset,
 	}
 }
 
-void sg_races_ending(
-        struct sg_device *dev, uint64_t va, uint64_t bytes, const char *what)
+void sg_races_ending(struct sg_device *dev, const struct sg_op *op, uint64_t va,
+        uint64_t bytes, const char *what)
 {
-	struct ending ending = {dev, what, va, bytes};
+	struct ending ending = {dev, op, what, va, bytes};
 
 	check.n_reported = 0;
 	sg_stretches(va, bytes, end_stretch, &ending);

@@ -45,10 +45,10 @@ void sg_clock_stream_gone(struct sg_stream *stream);
 void sg_races_check(struct sg_op *op);
 /* Memory is gone, and what was remembered of it. *history becomes NULL. */
 void sg_races_forget(void **history);
-/* Access to [va, va+bytes) ends: reports what the host does not know to be
- * done. */
-void sg_races_ending(
-        struct sg_device *dev, uint64_t va, uint64_t bytes, const char *what);
+/* Access to [va, va+bytes) ends after op, or, op being NULL, at once: reports
+ * what is not before op, or what the host does not know to be done. */
+void sg_races_ending(struct sg_device *dev, const struct sg_op *op, uint64_t va,
+        uint64_t bytes, const char *what);
 /* The driver gives memory out again after its earlier use: that is forgotten.
  */
 void sg_races_settled(uint64_t va, uint64_t bytes);

@@ -309,7 +309,7 @@ static bool unmap_waits(const struct sg_device *dev)
 static void quiesce(uint64_t va, uint64_t bytes, const char *what)
 {
 	if (sg_races_on())
-		sg_races_ending(calling_device(), va, bytes, what);
+		sg_races_ending(calling_device(), NULL, va, bytes, what);
 	for (unsigned i = 0; i < sg_device_count; i++) {
 		struct sg_device *dev = &sg_devices[i];
 		const struct sg_op *op;
