@@ -15,7 +15,9 @@
 #include "agent/profiler.h"
 #include "agent/status.h"
 
-#define PAGE_BYTES         (2ull << 20)
+#define UNIT_BYTES (2ull << 20)
+/* A copy of so much takes far longer than the calls that map it. */
+#define PAGE_BYTES         (32ull << 20)
 #define SHORTAGE_LINES_MAX 8
 
 struct ts_agent ts_agent;
@@ -89,6 +91,7 @@ static struct ts_pager *make_pager(int device)
 	struct ts_agent_device *place = &ts_agent.devices[device];
 	struct ts_pager_options options = {.device = device,
 	        .host_limit_bytes = ts_agent.host_limit_bytes,
+	        .unit_bytes = UNIT_BYTES,
 	        .page_bytes = PAGE_BYTES};
 	struct ts_pager *pager, *other;
 	size_t free_bytes, total_bytes;

@@ -93,8 +93,8 @@ static int try_devices(
 			continue;
 		tell_time(ts_agent_pager(device));
 		rc = ts_pager_begin(ts_agent_pager(device), op->ranges,
-		        op->count, flags, &op->in_bytes, &op->out_bytes,
-		        ret_shortage);
+		        op->count, flags, op->stream, &op->in_bytes,
+		        &op->out_bytes, ret_shortage);
 		if (rc) {
 			end_devices(op, false);
 			return rc;
@@ -229,13 +229,14 @@ static CUresult pin_range(
 
 	if (!pager)
 		return CUDA_SUCCESS;
-	if (ts_pager_begin(pager, range, 1, ts_agent_begin_flags(), &in, &out,
-	            &shortage)) {
+	/* Ops that reach it unseen wait for nothing. */
+	if (ts_pager_begin(pager, range, 1, ts_agent_begin_flags(),
+	            TS_STREAM_HOST, &in, &out, &shortage)) {
 		ts_agent_say_shortage(what, &shortage);
 		return ts_agent_shortage_result(&shortage);
 	}
 	ts_pager_pin(pager, range, pin);
-	ts_pager_end(pager, range, 1, 0, false);
+	ts_pager_end(pager, range, 1, TS_STREAM_HOST, false);
 	return CUDA_SUCCESS;
 }
 

@@ -53,11 +53,11 @@ static bool read_resident(
 	pager = ts_agent_pager(range.device);
 	if (!pager)
 		return read_back(words, table, bytes, stream);
-	if (ts_pager_begin(pager, &range, 1, ts_agent_begin_flags(), &in, &out,
-	            &shortage))
+	if (ts_pager_begin(pager, &range, 1, ts_agent_begin_flags(), stream,
+	            &in, &out, &shortage))
 		return false;
 	read = read_back(words, table, bytes, stream);
-	ts_pager_end(pager, &range, 1, 0, false);
+	ts_pager_end(pager, &range, 1, TS_STREAM_HOST, false);
 	return read;
 }
 

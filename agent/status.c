@@ -36,16 +36,25 @@ bool ts_status_device(int device, struct ts_pager_stats *ret_stats)
 	return found;
 }
 
+static uint64_t wait_ns(const struct ts_pager_stats *stats)
+{
+	return stats->wait_ops_ns + stats->wait_copies_ns +
+	       stats->wait_pinning_ns;
+}
+
 json_t *ts_status_moved(const struct ts_pager_stats *stats)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "out_bytes",
-	        (json_int_t)stats->out_bytes, "in_bytes",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	        "out_bytes", (json_int_t)stats->out_bytes, "in_bytes",
 	        (json_int_t)stats->in_bytes, "copies_out",
 	        (json_int_t)stats->copies_out, "copies_in",
 	        (json_int_t)stats->copies_in, "evicted_pages",
 	        (json_int_t)stats->evicted_pages, "reclaimed_pages",
 	        (json_int_t)stats->reclaimed_pages, "wait_ns",
-	        (json_int_t)stats->wait_ns);
+	        (json_int_t)wait_ns(stats), "wait_ops_ns",
+	        (json_int_t)stats->wait_ops_ns, "wait_copies_ns",
+	        (json_int_t)stats->wait_copies_ns, "wait_pinning_ns",
+	        (json_int_t)stats->wait_pinning_ns);
 }
 
 static void read_tape(struct tape_figures *figures)
@@ -89,7 +98,7 @@ static void say_device(int device, const struct ts_pager_stats *stats,
 		        "out %s, in %s in all, %.1f s waited; host %s",
 		        ts_size(stats->out_bytes).text,
 		        ts_size(stats->in_bytes).text,
-		        (double)stats->wait_ns * 1e-9,
+		        (double)wait_ns(stats) * 1e-9,
 		        ts_size(stats->host_pinned_bytes).text);
 	if (*ts_agent.config.plan)
 		snprintf(

@@ -15,6 +15,7 @@ int ts_chunks_init(struct ts_chunks *chunks, const struct ts_gpu_ops *ops,
 
 	memset(chunks, 0, sizeof(*chunks));
 	chunks->ops = ops;
+	ts_list_init(&chunks->idle);
 	chunks->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
 	chunks->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 	chunks->prop.location.id = device;
@@ -24,61 +25,66 @@ int ts_chunks_init(struct ts_chunks *chunks, const struct ts_gpu_ops *ops,
 		return rc;
 	if (!granularity)
 		return -EIO;
-	chunks->chunk_bytes =
+	chunks->unit_bytes =
 	        (least_bytes + granularity - 1) / granularity * granularity;
 	return 0;
 }
 
-void ts_chunks_finish(struct ts_chunks *chunks, bool driver_alive)
-{
-	while (driver_alive && chunks->idle_count)
-		ts_chunks_release(chunks, ts_chunks_take(chunks));
-	free(chunks->idle);
-	chunks->idle = NULL;
-	chunks->idle_count = 0;
-	chunks->idle_capacity = 0;
-}
-
 CUresult ts_chunks_create(
-        struct ts_chunks *chunks, CUmemGenericAllocationHandle *ret_handle)
+        struct ts_chunks *chunks, uint64_t bytes, struct ts_chunk **ret_chunk)
 {
-	return chunks->ops->create(
-	        ret_handle, chunks->chunk_bytes, &chunks->prop, 0);
+	struct ts_chunk *chunk = calloc(1, sizeof(*chunk));
+	CUresult rc;
+
+	if (!chunk)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	rc = chunks->ops->create(&chunk->handle, bytes, &chunks->prop, 0);
+	if (rc != CUDA_SUCCESS) {
+		free(chunk);
+		return rc;
+	}
+	chunk->bytes = bytes;
+	ts_list_init(&chunk->list);
+	ts_list_init(&chunk->mappers);
+	*ret_chunk = chunk;
+	return CUDA_SUCCESS;
 }
 
-void ts_chunks_release(
-        struct ts_chunks *chunks, CUmemGenericAllocationHandle handle)
+void ts_chunks_add(struct ts_chunks *chunks, struct ts_chunk *chunk)
+{
+	chunks->created++;
+	chunks->created_bytes += chunk->bytes;
+	ts_chunks_put(chunks, chunk);
+}
+
+void ts_chunks_remove(struct ts_chunks *chunks, struct ts_chunk *chunk)
+{
+	ts_assert(!chunk->tenant && ts_list_empty(&chunk->mappers));
+	ts_list_remove(&chunk->list);
+	chunks->idle_bytes -= chunk->bytes;
+	chunks->created_bytes -= chunk->bytes;
+	chunks->created--;
+}
+
+void ts_chunks_release(struct ts_chunks *chunks, struct ts_chunk *chunk)
 {
 	/* A handle that does not go leaks memory the account still sees. */
-	chunks->ops->release(handle);
+	chunks->ops->release(chunk->handle);
+	free(chunk);
 }
 
-int ts_chunks_reserve(struct ts_chunks *chunks, size_t count)
+void ts_chunks_put(struct ts_chunks *chunks, struct ts_chunk *chunk)
 {
-	size_t capacity = chunks->idle_capacity ? chunks->idle_capacity : 64;
-	void *idle;
-
-	while (capacity < count)
-		capacity *= 2;
-	if (capacity == chunks->idle_capacity)
-		return 0;
-	idle = realloc(chunks->idle, capacity * sizeof(*chunks->idle));
-	if (!idle)
-		return -ENOMEM;
-	chunks->idle = idle;
-	chunks->idle_capacity = capacity;
-	return 0;
+	chunk->tenant = NULL;
+	chunks->idle_bytes += chunk->bytes;
+	ts_list_append(&chunks->idle, &chunk->list);
 }
 
-void ts_chunks_put(
-        struct ts_chunks *chunks, CUmemGenericAllocationHandle handle)
+void ts_chunks_take(
+        struct ts_chunks *chunks, struct ts_chunk *chunk, struct ts_page *page)
 {
-	ts_assert(chunks->idle_count < chunks->idle_capacity);
-	chunks->idle[chunks->idle_count++] = handle;
-}
-
-CUmemGenericAllocationHandle ts_chunks_take(struct ts_chunks *chunks)
-{
-	ts_assert(chunks->idle_count);
-	return chunks->idle[--chunks->idle_count];
+	ts_assert(!chunk->tenant);
+	chunk->tenant = page;
+	chunks->idle_bytes -= chunk->bytes;
+	ts_list_remove(&chunk->list);
 }

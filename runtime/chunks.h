@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The pool of physical memory of one device: handles of equal size, created
- * when the limit allows, kept when a page gives its own up. Idle chunks are
- * guarded by the pager's lock; creating and releasing calls the driver and is
+ * The pool of physical memory of one device: chunks of one or more units,
+ * created when the limit allows, kept when a page gives its own up. A chunk
+ * stays mapped where it was when another page takes it, so that it needs no
+ * call to come back there: it has one tenant, and any number of addresses.
+ *
+ * Guarded by the pager's lock; creating and releasing calls the driver and is
  * done by the holder of the gate, without that lock.
  */
 #ifndef TS_CHUNKS_H
@@ -12,39 +15,51 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/base/list.h"
+#include "runtime/fence.h"
 #include "runtime/ops.h"
+
+struct ts_page;
+
+struct ts_chunk {
+	struct ts_list list;    /* among the idle ones while it has no tenant */
+	struct ts_list mappers; /* pages at whose address it is mapped */
+	CUmemGenericAllocationHandle handle;
+	uint64_t bytes;
+	struct ts_page *tenant; /* whose content is in it, or NULL */
+	struct ts_fence fence;  /* of what former tenants did, while idle */
+};
 
 struct ts_chunks {
 	const struct ts_gpu_ops *ops;
 	CUmemAllocationProp prop;
-	uint64_t chunk_bytes;
-	size_t created; /* that exist: idle or under a page */
-	CUmemGenericAllocationHandle *idle;
-	size_t idle_count, idle_capacity;
+	uint64_t unit_bytes;
+	uint64_t created_bytes, idle_bytes;
+	size_t created; /* chunks that exist */
+	struct ts_list idle;
 };
 
-/* Chunks of at least @least_bytes, a multiple of what the device asks for. */
+/* Units of at least @least_bytes, a multiple of what the device asks for. */
 int ts_chunks_init(struct ts_chunks *chunks, const struct ts_gpu_ops *ops,
         int device, uint64_t least_bytes);
 
-/* Releases the idle chunks where @driver_alive, and frees the rest. */
-void ts_chunks_finish(struct ts_chunks *chunks, bool driver_alive);
-
-/* A new handle from the driver. */
+/*
+ * A new chunk from the driver; counted, and nobody's. Gate held, lock not but
+ * for the counting, which the caller does with ts_chunks_add().
+ */
 CUresult ts_chunks_create(
-        struct ts_chunks *chunks, CUmemGenericAllocationHandle *ret_handle);
+        struct ts_chunks *chunks, uint64_t bytes, struct ts_chunk **ret_chunk);
+void ts_chunks_add(struct ts_chunks *chunks, struct ts_chunk *chunk);
 
-/* Gives @handle, which no page uses any more, back to the driver. */
-void ts_chunks_release(
-        struct ts_chunks *chunks, CUmemGenericAllocationHandle handle);
+/* Takes an idle chunk, mapped nowhere, off the books; then to the driver. */
+void ts_chunks_remove(struct ts_chunks *chunks, struct ts_chunk *chunk);
+void ts_chunks_release(struct ts_chunks *chunks, struct ts_chunk *chunk);
 
-/* Makes room for one more handle per existing chunk, so that put is sure. */
-int ts_chunks_reserve(struct ts_chunks *chunks, size_t count);
+/* The chunk becomes idle. */
+void ts_chunks_put(struct ts_chunks *chunks, struct ts_chunk *chunk);
 
-void ts_chunks_put(
-        struct ts_chunks *chunks, CUmemGenericAllocationHandle handle);
-
-/* An idle chunk; there must be one. */
-CUmemGenericAllocationHandle ts_chunks_take(struct ts_chunks *chunks);
+/* @page becomes the tenant of an idle chunk. */
+void ts_chunks_take(
+        struct ts_chunks *chunks, struct ts_chunk *chunk, struct ts_page *page);
 
 #endif

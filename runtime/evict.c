@@ -1,101 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finding chunks: new ones, those of free pages, those of used pages. */
+/* Who goes, and the way out. */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/pager_internal.h"
-
-/* At the limit the driver is asked again after so many needs of a chunk. */
-#define MEASURE_INTERVAL 64
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-int ts_pager_measure(struct ts_pager *pager, uint64_t *ret_used_bytes,
-        struct ts_shortage *ret_shortage)
-{
-	uint64_t used, total, placed;
-	CUresult rc;
-
-	ts_mutex_unlock(&pager->lock);
-	rc = ts_account_measure(&pager->account, &used, &total);
-	ts_mutex_lock(&pager->lock);
-	if (rc != CUDA_SUCCESS) {
-		ret_shortage->short_of = TS_SHORT_DRIVER;
-		ret_shortage->result = rc;
-		return ts_gpu_errno(rc);
-	}
-	ts_account_note(&pager->account, used);
-	placed = pager->chunks.created * pager->page_bytes;
-	pager->other_bytes = used > placed ? used - placed : 0;
-	*ret_used_bytes = used;
-	return 0;
-}
-
-/* New chunks, as many as the limit and the device allow, at most @count. */
-static int create_chunks(struct ts_pager *pager, size_t count,
-        size_t *ret_created, struct ts_shortage *ret_shortage)
-{
-	CUmemGenericAllocationHandle handle;
-	uint64_t used, limit = pager->account.limit_bytes;
-	CUresult result = CUDA_SUCCESS;
-	int rc;
-
-	*ret_created = 0;
-	if (pager->no_room && ++pager->skipped < MEASURE_INTERVAL)
-		return 0;
-	rc = ts_pager_measure(pager, &used, ret_shortage);
-	if (rc)
-		return rc;
-	pager->skipped = 0;
-	pager->no_room = used + count * pager->page_bytes > limit;
-	if (pager->no_room)
-		count = used < limit ? (limit - used) / pager->page_bytes : 0;
-	if (ts_chunks_reserve(&pager->chunks, pager->chunks.created + count))
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		ts_mutex_unlock(&pager->lock);
-		result = ts_chunks_create(&pager->chunks, &handle);
-		ts_mutex_lock(&pager->lock);
-		if (result != CUDA_SUCCESS)
-			break;
-		pager->chunks.created++;
-		ts_chunks_put(&pager->chunks, handle);
-		++*ret_created;
-		ts_account_note(&pager->account,
-		        used + *ret_created * pager->page_bytes);
-	}
-	if (result == CUDA_SUCCESS)
-		return 0;
-	/* The device may be fuller than it says: then pages are taken. */
-	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-		pager->no_room = true;
-		return 0;
-	}
-	ret_shortage->short_of = TS_SHORT_DRIVER;
-	ret_shortage->result = result;
-	return ts_gpu_errno(result);
-}
 
 static bool may_take(const struct ts_pager *pager, const struct ts_page *page,
         bool capturing)
 {
 	if (page->busy || page->pins)
 		return false;
-	return !capturing || ts_streams_done(&pager->streams, page->last_op);
+	return !capturing ||
+	       (ts_streams_done(&pager->streams, page->fence.op) &&
+	               page->fence.in <= pager->in.done &&
+	               page->fence.out <= pager->out.done);
 }
 
 /* In the order in which used pages go: what the tape foresees, then clean. */
 struct order {
 	uint64_t now, period; /* period 0: as they come, longest unused first */
-	size_t pages[2 * TS_FORESEE_CLASSES]; /* by rank, that may go */
-	size_t least;                         /* rank of the last that goes */
+	uint64_t bytes[2 * TS_FORESEE_CLASSES]; /* by rank, that may go */
+	size_t least;                           /* of the last that goes */
+};
+
+/* What is to be found. */
+struct wish {
+	uint64_t bytes;
+	size_t saves; /* slots of host memory that may be taken */
+	bool capturing;
 };
 
 static size_t rank_of(const struct order *order, const struct ts_page *page)
@@ -104,97 +36,90 @@ static size_t rank_of(const struct order *order, const struct ts_page *page)
 	       !page->written;
 }
 
-static void make_order(struct ts_pager *pager, struct order *order,
-        size_t count, size_t saves, bool capturing)
+static void make_order(
+        struct ts_pager *pager, struct order *order, const struct wish *wish)
 {
-	size_t found = 0;
+	uint64_t found = 0;
 
 	order->now = atomic_load(&pager->foresee.now);
 	order->period = atomic_load(&pager->foresee.period);
 	order->least = 0;
 	if (!order->period)
 		return;
-	memset(order->pages, 0, sizeof(order->pages));
+	memset(order->bytes, 0, sizeof(order->bytes));
 	for (struct ts_list *at = pager->used.next; at != &pager->used;
 	        at = at->next) {
 		struct ts_page *page =
 		        ts_container_of(at, struct ts_page, list);
 
-		if (may_take(pager, page, capturing) &&
-		        (saves || !page->written))
-			order->pages[rank_of(order, page)]++;
+		if (may_take(pager, page, wish->capturing) &&
+		        (wish->saves || !page->written))
+			order->bytes[rank_of(order, page)] += page->bytes;
 	}
 	order->least = 2 * TS_FORESEE_CLASSES - 1;
-	while (order->least && (found += order->pages[order->least]) < count)
+	while (order->least &&
+	        (found += order->bytes[order->least]) < wish->bytes)
 		order->least--;
 }
 
-static int add_victim(struct ts_pager *pager, struct ts_page *page, bool copy)
+/* New slots that saving the page takes. */
+static size_t saves_of(const struct ts_page *page)
 {
-	struct ts_move *move = ts_moves_add(&pager->victims);
+	size_t saves = 0;
 
-	if (!move)
-		return -ENOMEM;
-	*move = (struct ts_move){
-	        .page = page,
-	        .address = page->address,
-	        .handle = page->handle,
-	        .life = page->life,
-	        .copy = copy,
-	};
-	return 0;
+	for (size_t i = 0; i < page->count && page->written; i++)
+		saves += page->units[i].live_bytes && !page->units[i].slot;
+	return saves;
 }
 
-/*
- * Of the ranks from @least up to @most; at most @saves of those chosen have
- * content to save.
- */
+/* Of the ranks from @least up to @most. */
 static int choose_from(struct ts_pager *pager, struct ts_list *list,
-        size_t count, size_t *saves, bool capturing, const struct order *order,
-        size_t least, size_t most)
+        struct wish *wish, const struct order *order, size_t least, size_t most)
 {
 	struct ts_list *at = list->next;
 	int rc = 0;
 
-	for (; at != list && pager->victims.count < count && !rc;
-	        at = at->next) {
+	for (; at != list && wish->bytes && !rc; at = at->next) {
 		struct ts_page *page =
 		        ts_container_of(at, struct ts_page, list);
-		bool copy = page->live_bytes && page->written;
+		size_t saves;
 
-		if (!may_take(pager, page, capturing) || (copy && !*saves))
+		if (!may_take(pager, page, wish->capturing))
 			continue;
 		if (order->period && (rank_of(order, page) < least ||
 		                             rank_of(order, page) > most))
 			continue;
-		*saves -= copy;
-		rc = add_victim(pager, page, copy);
+		saves = saves_of(page);
+		if (saves > wish->saves)
+			continue;
+		wish->saves -= saves;
+		wish->bytes -=
+		        page->bytes < wish->bytes ? page->bytes : wish->bytes;
+		rc = ts_pages_add(&pager->victims, page);
 	}
 	return rc;
 }
 
 /* Free pages first: they owe nobody anything. */
-static int choose(
-        struct ts_pager *pager, size_t count, size_t saves, unsigned int flags)
+static int choose(struct ts_pager *pager, uint64_t bytes, size_t saves,
+        unsigned int flags)
 {
-	bool capturing = flags & TS_BEGIN_ANY_CAPTURE;
+	struct wish wish = {bytes, saves, flags & TS_BEGIN_ANY_CAPTURE};
 	struct order order = {0};
 	int rc;
 
 	pager->victims.count = 0;
-	rc = choose_from(
-	        pager, &pager->spare, count, &saves, capturing, &order, 0, 0);
-	if (rc || flags & TS_BEGIN_CAPTURING || pager->victims.count == count)
+	rc = choose_from(pager, &pager->spare, &wish, &order, 0, 0);
+	if (rc || flags & TS_BEGIN_CAPTURING || !wish.bytes)
 		return rc;
-	make_order(
-	        pager, &order, count - pager->victims.count, saves, capturing);
+	make_order(pager, &order, &wish);
 	/* Those of the last rank only as far as they are needed. */
 	if (order.period)
-		rc = choose_from(pager, &pager->used, count, &saves, capturing,
-		        &order, order.least + 1, SIZE_MAX);
+		rc = choose_from(pager, &pager->used, &wish, &order,
+		        order.least + 1, SIZE_MAX);
 	return rc ? rc
-	          : choose_from(pager, &pager->used, count, &saves, capturing,
-	                    &order, order.least, order.least);
+	          : choose_from(pager, &pager->used, &wish, &order, order.least,
+	                    order.least);
 }
 
 /* Host copies of pages that stay resident: without them those are dirty. */
@@ -207,24 +132,27 @@ static void reclaim_slots(struct ts_pager *pager, size_t wanted)
 		struct ts_page *page =
 		        ts_container_of(at, struct ts_page, list);
 
-		if (!page->host || (!page->busy && !page->pins))
+		if (!page->written && !page->busy && !page->pins)
 			continue;
-		ts_page_forget_host(pager, page);
+		if (!ts_page_has_slots(page))
+			continue;
+		for (size_t i = 0; i < page->count; i++)
+			ts_unit_forget(pager, &page->units[i]);
 		page->written = true;
 	}
 }
 
 /*
  * With a full host pool: pages that need no slot, and of others as many as
- * there are slots. Where that finds none the shortage stands. Lock held.
+ * there are slots for. Where that finds none the shortage stands. Lock held.
  */
-static int choose_without_slots(
-        struct ts_pager *pager, size_t count, unsigned int flags, int shortage)
+static int choose_without_slots(struct ts_pager *pager, uint64_t bytes,
+        unsigned int flags, int shortage)
 {
 	int rc;
 
-	reclaim_slots(pager, count);
-	rc = choose(pager, count, pager->host.free_slots, flags);
+	reclaim_slots(pager, bytes / pager->unit_bytes);
+	rc = choose(pager, bytes, pager->host.free_slots, flags);
 	return rc || pager->victims.count ? rc : shortage;
 }
 
@@ -232,16 +160,18 @@ static int choose_without_slots(
 static int need_slots(struct ts_pager *pager, struct ts_shortage *ret_shortage)
 {
 	struct ts_hostslab *slab;
+	uint64_t begin = ts_now_ns();
 	size_t saves = 0;
 	int rc;
 
 	for (size_t i = 0; i < pager->victims.count; i++)
-		saves += pager->victims.items[i].copy;
+		saves += saves_of(pager->victims.items[i]);
 	if (saves <= pager->host.free_slots)
 		return 0;
 	ts_mutex_unlock(&pager->lock);
 	rc = ts_hostpool_grow(&pager->host, &slab);
 	ts_mutex_lock(&pager->lock);
+	pager->stats.wait_pinning_ns += ts_now_ns() - begin;
 	if (rc) {
 		ret_shortage->short_of = TS_SHORT_OF_HOST;
 		ret_shortage->host_used_bytes = pager->host.pinned_bytes;
@@ -252,176 +182,94 @@ static int need_slots(struct ts_pager *pager, struct ts_shortage *ret_shortage)
 	return 1;
 }
 
-/* From here on nobody finds the victims resident. Returns their last op. */
-static uint64_t detach_victims(struct ts_pager *pager)
+/* From here on nobody finds the victims resident. Notes what to copy. */
+static int detach_victims(struct ts_pager *pager)
 {
-	uint64_t last = 0;
+	int rc = 0;
 
+	pager->copies.count = 0;
+	pager->copies.after = (struct ts_fence){0};
 	for (size_t i = 0; i < pager->victims.count; i++) {
-		struct ts_move *move = &pager->victims.items[i];
+		struct ts_page *page = pager->victims.items[i];
 
-		ts_page_delist(pager, move->page);
-		move->page->handle = 0;
-		if (move->copy)
-			move->host = ts_hostpool_take(&pager->host);
-		if (move->page->last_op > last)
-			last = move->page->last_op;
+		ts_page_delist(pager, page);
+		page->resident = false;
+		page->leaving = page->written && page->live_units;
+		if (!page->leaving)
+			continue;
+		if (page->fence.op > pager->copies.after.op)
+			pager->copies.after.op = page->fence.op;
+		if (page->fence.in > pager->copies.after.in)
+			pager->copies.after.in = page->fence.in;
+		if (!rc)
+			rc = ts_copies_add(pager, page, true);
 	}
-	return last;
+	return rc;
 }
 
-static void put_back(struct ts_pager *pager, const struct ts_move *move)
+static void put_back(struct ts_pager *pager, struct ts_page *page)
 {
-	move->page->handle = move->handle;
-	ts_page_enlist(pager, move->page);
-	if (move->host)
-		ts_hostpool_put(&pager->host, move->host);
+	page->resident = true;
+	page->leaving = false;
+	ts_page_enlist(pager, page);
 }
 
-/* The page is gone from the device; its content, if any, is in the slot. */
-static void settle(struct ts_pager *pager, const struct ts_move *move)
+/* The page is gone from the device; its content, if any, is in the slots. */
+static void settle(struct ts_pager *pager, struct ts_page *page, uint64_t batch)
 {
-	struct ts_page *page = move->page;
+	struct ts_chunk *chunk = page->chunk;
+	size_t units = page->count;
 
-	ts_chunks_put(&pager->chunks, move->handle);
-	if (page->life != move->life || !page->live_bytes)
-		pager->stats.reclaimed_pages++;
-	else
-		pager->stats.evicted_pages++;
-	if (!move->host)
-		return;
-	/* Freed meanwhile: what was saved is nobody's any more. */
-	if (page->life != move->life) {
-		ts_hostpool_put(&pager->host, move->host);
-		return;
-	}
-	page->host = move->host;
+	/* It may be free by now: what is copied is nobody's any more. */
+	if (page->leaving)
+		page->fence.out = batch;
+	page->leaving = false;
 	page->written = false;
+	chunk->fence = page->fence;
+	page->chunk = NULL;
+	ts_chunks_put(&pager->chunks, chunk);
+	if (!page->live_units)
+		pager->stats.reclaimed_pages += units;
+	else
+		pager->stats.evicted_pages += units;
+	if (ts_page_has_slots(page))
+		ts_list_append(&pager->away, &page->list);
 }
 
-static CUresult move_victims_out(struct ts_pager *pager, uint64_t last_op)
+int ts_pager_take_pages(struct ts_pager *pager, uint64_t bytes,
+        unsigned int flags, uint64_t *ret_taken,
+        struct ts_shortage *ret_shortage)
 {
-	uint64_t begin = now_ns();
-	CUresult rc = ts_streams_wait(&pager->streams, last_op, &pager->lock);
-
-	if (rc == CUDA_SUCCESS) {
-		ts_mutex_unlock(&pager->lock);
-		rc = ts_move_out(pager, &pager->victims);
-		ts_mutex_lock(&pager->lock);
-	}
-	pager->stats.wait_ns += now_ns() - begin;
-	return rc;
-}
-
-/* How many victims from @first on lie side by side in one reservation. */
-static size_t neighbours(const struct ts_moves *victims, size_t first)
-{
-	size_t end = first + 1;
-
-	while (end < victims->count &&
-	        victims->items[end].page == victims->items[end - 1].page + 1)
-		end++;
-	return end - first;
-}
-
-/* One call for all: it may stop the device, and takes its time. */
-static CUresult unmap_run(struct ts_pager *pager, size_t first, size_t count)
-{
-	CUresult rc;
-
-	ts_mutex_unlock(&pager->lock);
-	rc = ts_move_unmap(pager, pager->victims.items[first].address, count);
-	ts_mutex_lock(&pager->lock);
-	return rc;
-}
-
-int ts_pager_take_pages(struct ts_pager *pager, size_t count,
-        unsigned int flags, size_t *ret_taken, struct ts_shortage *ret_shortage)
-{
-	size_t taken = 0;
-	CUresult result;
-	uint64_t last;
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	uint64_t batch = 0;
 	int rc;
 
 	*ret_taken = 0;
 	do {
-		rc = choose(pager, count, SIZE_MAX, flags);
+		rc = choose(pager, bytes, SIZE_MAX, flags);
 		if (!rc)
 			rc = need_slots(pager, ret_shortage);
 	} while (rc > 0);
 	if (rc < 0)
-		rc = choose_without_slots(pager, count, flags, rc);
+		rc = choose_without_slots(pager, bytes, flags, rc);
 	if (rc || !pager->victims.count)
 		return rc;
-	rc = ts_chunks_reserve(&pager->chunks, pager->chunks.created);
-	if (rc)
-		return rc;
-	last = detach_victims(pager);
-	result = move_victims_out(pager, last);
-	for (size_t i = 0, run; i < pager->victims.count; i += run) {
-		run = neighbours(&pager->victims, i);
-		if (result == CUDA_SUCCESS)
-			result = unmap_run(pager, i, run);
-		for (size_t j = i; j < i + run; j++) {
-			if (result == CUDA_SUCCESS)
-				settle(pager, &pager->victims.items[j]);
-			else
-				put_back(pager, &pager->victims.items[j]);
+	rc = detach_victims(pager);
+	if (!rc)
+		result = ts_copies_issue(pager, true, &batch);
+	for (size_t i = 0; i < pager->victims.count; i++) {
+		struct ts_page *page = pager->victims.items[i];
+
+		if (result == CUDA_SUCCESS) {
+			settle(pager, page, batch);
+			*ret_taken += page->bytes;
+		} else {
+			put_back(pager, page);
 		}
-		taken += result == CUDA_SUCCESS ? run : 0;
 	}
-	*ret_taken = taken;
-	if (taken || result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS)
 		return 0;
 	ret_shortage->short_of = TS_SHORT_DRIVER;
 	ret_shortage->result = result;
 	return ts_gpu_errno(result);
-}
-
-int ts_pager_gather(struct ts_pager *pager, size_t count, size_t own_busy,
-        unsigned int flags, struct ts_shortage *ret_shortage)
-{
-	bool asked_again = false, settled = false;
-
-	while (pager->chunks.idle_count < count) {
-		size_t wanted = count - pager->chunks.idle_count, got;
-		int rc = create_chunks(pager, wanted, &got, ret_shortage);
-
-		if (rc)
-			return rc;
-		if (got)
-			continue;
-		if (flags & TS_BEGIN_NO_EVICT)
-			return -EAGAIN;
-		rc = ts_pager_take_pages(
-		        pager, wanted, flags, &got, ret_shortage);
-		if (rc)
-			return rc;
-		if (got)
-			continue;
-		/* Not every stream may be waited for. */
-		if (flags & TS_BEGIN_BESIDE_CAPTURE && !settled) {
-			settled = true;
-			ts_streams_wait_beside_capture(
-			        &pager->streams, &pager->lock);
-			continue;
-		}
-		if (flags & TS_BEGIN_ANY_CAPTURE) {
-			ret_shortage->short_of = TS_SHORT_CAPTURING;
-			return -EBUSY;
-		}
-		/* Nothing to take: is there really no room? */
-		if (!asked_again) {
-			asked_again = true;
-			pager->no_room = false;
-			continue;
-		}
-		/* Ops being issued by other threads let their pages go soon. */
-		if (pager->busy_count == own_busy) {
-			ret_shortage->short_of = TS_SHORT_OF_DEVICE;
-			return -ENOMEM;
-		}
-		ts_cond_wait(&pager->idle, &pager->lock);
-	}
-	return 0;
 }

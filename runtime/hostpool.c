@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/list.h"
 #include "agent/base/log.h"
 
 #define SLAB_BYTES (64ull << 20)
@@ -12,10 +13,39 @@
 struct ts_hostslab {
 	struct ts_hostslab *next;
 	char *memory;
-	char *former; /* while the pool moves to another context */
+	char *former;            /* while the pool moves to another context */
+	struct ts_map_node node; /* by memory */
 	size_t slots, used, cursor;
+	uint64_t *read; /* last batch in that reads each slot */
 	bool taken[];
 };
+
+static uint64_t address_of(const void *slot)
+{
+	return (uint64_t)(uintptr_t)slot;
+}
+
+/* The slab of @slot, with its place there. */
+static struct ts_hostslab *slab_of(
+        const struct ts_hostpool *pool, const void *slot, size_t *ret_at)
+{
+	struct ts_map_node *node =
+	        ts_map_floor(&pool->by_address, address_of(slot));
+	struct ts_hostslab *slab;
+
+	ts_assert(node);
+	slab = ts_container_of(node, struct ts_hostslab, node);
+	*ret_at =
+	        (size_t)((const char *)slot - slab->memory) / pool->slot_bytes;
+	ts_assert(*ret_at < slab->slots);
+	return slab;
+}
+
+static void free_slab(struct ts_hostslab *slab)
+{
+	free(slab->read);
+	free(slab);
+}
 
 void ts_hostpool_init(struct ts_hostpool *pool, const struct ts_gpu_ops *ops,
         uint64_t slot_bytes, uint64_t limit_bytes)
@@ -24,6 +54,7 @@ void ts_hostpool_init(struct ts_hostpool *pool, const struct ts_gpu_ops *ops,
 	pool->ops = ops;
 	pool->slot_bytes = slot_bytes;
 	pool->limit_bytes = limit_bytes;
+	ts_map_init(&pool->by_address);
 }
 
 void ts_hostpool_finish(struct ts_hostpool *pool, bool driver_alive)
@@ -34,8 +65,9 @@ void ts_hostpool_finish(struct ts_hostpool *pool, bool driver_alive)
 		pool->slabs = slab->next;
 		if (driver_alive)
 			pool->ops->host_free(slab->memory);
-		free(slab);
+		free_slab(slab);
 	}
+	ts_map_init(&pool->by_address);
 	pool->at = NULL;
 	pool->free_slots = 0;
 	pool->pinned_bytes = 0;
@@ -57,10 +89,15 @@ int ts_hostpool_grow(struct ts_hostpool *pool, struct ts_hostslab **ret_slab)
 	slab = calloc(1, sizeof(*slab) + slots * sizeof(slab->taken[0]));
 	if (!slab)
 		return -ENOMEM;
+	slab->read = calloc(slots, sizeof(*slab->read));
+	if (!slab->read) {
+		free_slab(slab);
+		return -ENOMEM;
+	}
 	rc = ts_gpu_errno(pool->ops->host_alloc(
 	        &memory, slots * pool->slot_bytes, CU_MEMHOSTALLOC_PORTABLE));
 	if (rc) {
-		free(slab);
+		free_slab(slab);
 		return rc;
 	}
 	slab->memory = memory;
@@ -73,6 +110,7 @@ void ts_hostpool_add(struct ts_hostpool *pool, struct ts_hostslab *slab)
 {
 	slab->next = pool->slabs;
 	pool->slabs = slab;
+	ts_map_insert(&pool->by_address, &slab->node, address_of(slab->memory));
 	pool->free_slots += slab->slots;
 	pool->pinned_bytes += slab->slots * pool->slot_bytes;
 }
@@ -106,33 +144,36 @@ void *ts_hostpool_take(struct ts_hostpool *pool)
 
 bool ts_hostpool_runs_on(const struct ts_hostpool *pool, const void *slot)
 {
-	for (const struct ts_hostslab *slab = pool->slabs; slab;
-	        slab = slab->next) {
-		size_t offset = (size_t)((const char *)slot - slab->memory);
+	size_t at;
+	const struct ts_hostslab *slab = slab_of(pool, slot, &at);
 
-		if ((const char *)slot >= slab->memory &&
-		        offset < slab->slots * pool->slot_bytes)
-			return offset + pool->slot_bytes <
-			       slab->slots * pool->slot_bytes;
-	}
-	return false;
+	return at + 1 < slab->slots;
 }
 
 void ts_hostpool_put(struct ts_hostpool *pool, void *slot)
 {
-	for (struct ts_hostslab *slab = pool->slabs; slab; slab = slab->next) {
-		size_t offset = (size_t)((char *)slot - slab->memory);
+	size_t at;
+	struct ts_hostslab *slab = slab_of(pool, slot, &at);
 
-		if ((char *)slot < slab->memory ||
-		        offset >= slab->slots * pool->slot_bytes)
-			continue;
-		ts_assert(slab->taken[offset / pool->slot_bytes]);
-		slab->taken[offset / pool->slot_bytes] = false;
-		slab->used--;
-		pool->free_slots++;
-		return;
-	}
-	ts_assert(!"slot of no slab");
+	ts_assert(slab->taken[at]);
+	slab->taken[at] = false;
+	slab->used--;
+	pool->free_slots++;
+}
+
+void ts_hostpool_set_read(struct ts_hostpool *pool, void *slot, uint64_t in)
+{
+	size_t at;
+	struct ts_hostslab *slab = slab_of(pool, slot, &at);
+
+	slab->read[at] = in;
+}
+
+uint64_t ts_hostpool_read(const struct ts_hostpool *pool, void *slot)
+{
+	size_t at;
+
+	return slab_of(pool, slot, &at)->read[at];
 }
 
 /* Slots in use that lie side by side share a copy. */
@@ -203,6 +244,14 @@ void *ts_hostpool_moved(struct ts_hostpool *pool, void *slot)
 	}
 	ts_assert(!"slot of no slab");
 	return slot;
+}
+
+void ts_hostpool_reindex(struct ts_hostpool *pool)
+{
+	ts_map_init(&pool->by_address);
+	for (struct ts_hostslab *slab = pool->slabs; slab; slab = slab->next)
+		ts_map_insert(&pool->by_address, &slab->node,
+		        address_of(slab->memory));
 }
 
 void ts_hostpool_drop_former(struct ts_hostpool *pool)

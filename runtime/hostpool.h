@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/base/map.h"
 #include "runtime/ops.h"
 
 struct ts_hostslab;
@@ -25,6 +26,7 @@ struct ts_hostpool {
 	size_t free_slots;
 	struct ts_hostslab *slabs; /* newest first */
 	struct ts_hostslab *at;    /* where the last slot was found */
+	struct ts_map by_address;
 };
 
 void ts_hostpool_init(struct ts_hostpool *pool, const struct ts_gpu_ops *ops,
@@ -50,6 +52,9 @@ CUresult ts_hostpool_rehouse(struct ts_hostpool *pool, CUstream stream);
 /* The slot that @slot became. */
 void *ts_hostpool_moved(struct ts_hostpool *pool, void *slot);
 
+/* From now on slots are of the new memory. Lock held. */
+void ts_hostpool_reindex(struct ts_hostpool *pool);
+
 /* Frees the former memory, in its own context. */
 void ts_hostpool_drop_former(struct ts_hostpool *pool);
 
@@ -64,6 +69,12 @@ void *ts_hostpool_take(struct ts_hostpool *pool);
  */
 bool ts_hostpool_runs_on(const struct ts_hostpool *pool, const void *slot);
 
+/*
+ * What is copied from a slot may be under way when it is given back: who copies
+ * into it next waits for that batch in.
+ */
 void ts_hostpool_put(struct ts_hostpool *pool, void *slot);
+void ts_hostpool_set_read(struct ts_hostpool *pool, void *slot, uint64_t in);
+uint64_t ts_hostpool_read(const struct ts_hostpool *pool, void *slot);
 
 #endif

@@ -1,22 +1,45 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The driver calls that move pages; the mover's, under the gate. */
+#include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "runtime/pager_internal.h"
 
-struct ts_move *ts_moves_add(struct ts_moves *moves)
+uint64_t ts_now_ns(void)
 {
-	if (moves->count == moves->capacity) {
-		size_t capacity = moves->capacity ? 2 * moves->capacity : 256;
-		void *items =
-		        realloc(moves->items, capacity * sizeof(*moves->items));
+	struct timespec time;
 
-		if (!items)
-			return NULL;
-		moves->items = items;
-		moves->capacity = capacity;
-	}
-	return &moves->items[moves->count++];
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Room for one more item of @size bytes; false without memory. */
+static bool grow(void **items, size_t count, size_t *capacity, size_t size)
+{
+	size_t wanted = *capacity ? 2 * *capacity : 256;
+	void *grown;
+
+	if (count < *capacity)
+		return true;
+	grown = realloc(*items, wanted * size);
+	if (!grown)
+		return false;
+	*items = grown;
+	*capacity = wanted;
+	return true;
+}
+
+int ts_pages_add(struct ts_pages *pages, struct ts_page *page)
+{
+	void *items = pages->items;
+
+	if (!grow(&items, pages->count, &pages->capacity,
+	            sizeof(pages->items[0])))
+		return -ENOMEM;
+	pages->items = items;
+	pages->items[pages->count++] = page;
+	return 0;
 }
 
 bool ts_pager_enter_context(struct ts_pager *pager)
@@ -37,92 +60,72 @@ void ts_pager_leave_context(struct ts_pager *pager, bool entered)
 		pager->ops->ctx_pop(&popped);
 }
 
-/* Non-blocking: the program may well work on the legacy stream. */
-static CUresult need_stream(struct ts_pager *pager)
+bool ts_pager_enter_moving(
+        struct ts_pager *pager, unsigned int flags, CUstreamCaptureMode *mode)
 {
-	if (pager->stream)
-		return CUDA_SUCCESS;
-	return pager->ops->stream_create(
-	        &pager->stream, CU_STREAM_NON_BLOCKING);
+	*mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	if (flags & TS_BEGIN_ANY_CAPTURE)
+		pager->ops->exchange_capture_mode(mode);
+	return ts_pager_enter_context(pager);
 }
 
-/*
- * How many moves from @first on are neighbours on both sides, so that one copy
- * carries them all.
- */
-static size_t copy_run(const struct ts_pager *pager,
-        const struct ts_moves *moves, size_t first)
+void ts_pager_leave_moving(struct ts_pager *pager, unsigned int flags,
+        CUstreamCaptureMode mode, bool entered)
 {
-	const struct ts_move *items = moves->items;
-	size_t i = first + 1;
-
-	while (i < moves->count && items[i].copy &&
-	        items[i].address == items[i - 1].address + pager->page_bytes &&
-	        (char *)items[i].host ==
-	                (char *)items[i - 1].host + pager->page_bytes &&
-	        ts_hostpool_runs_on(&pager->host, items[i - 1].host))
-		i++;
-	return i - first;
+	ts_pager_leave_context(pager, entered);
+	if (flags & TS_BEGIN_ANY_CAPTURE)
+		pager->ops->exchange_capture_mode(&mode);
 }
 
-static CUresult copy_all(
-        struct ts_pager *pager, const struct ts_moves *moves, bool out)
+CUresult ts_pager_wait_fence(
+        struct ts_pager *pager, const struct ts_fence *fence)
 {
-	CUresult rc = CUDA_SUCCESS;
-	uint64_t bytes = 0, copies = 0;
+	const struct ts_fence until = *fence;
+	uint64_t begin = ts_now_ns();
+	CUresult rc = ts_streams_wait(&pager->streams, until.op, &pager->lock);
 
-	for (size_t i = 0; i < moves->count && rc == CUDA_SUCCESS; copies++) {
-		const struct ts_move *move = &moves->items[i];
-		size_t run;
-
-		while (i < moves->count && !moves->items[i].copy)
-			i++;
-		if (i == moves->count)
-			break;
-		move = &moves->items[i];
-		rc = need_stream(pager);
-		if (rc != CUDA_SUCCESS)
-			break;
-		run = copy_run(pager, moves, i);
-		if (out)
-			rc = pager->ops->copy_out(move->host, move->address,
-			        run * pager->page_bytes, pager->stream);
-		else
-			rc = pager->ops->copy_in(move->address, move->host,
-			        run * pager->page_bytes, pager->stream);
-		bytes += run * pager->page_bytes;
-		i += run;
-	}
-	/* Also after a failure: what was begun must not go on. */
-	if (copies) {
-		CUresult waited =
-		        pager->stream
-		                ? pager->ops->stream_synchronize(pager->stream)
-		                : CUDA_SUCCESS;
-
-		if (rc == CUDA_SUCCESS)
-			rc = waited;
-	}
-	ts_mutex_lock(&pager->lock);
-	if (out) {
-		pager->stats.out_bytes += bytes;
-		pager->stats.copies_out += copies;
-	} else {
-		pager->stats.in_bytes += bytes;
-		pager->stats.copies_in += copies;
-	}
+	pager->stats.wait_ops_ns += ts_now_ns() - begin;
+	begin = ts_now_ns();
 	ts_mutex_unlock(&pager->lock);
+	if (rc == CUDA_SUCCESS)
+		rc = ts_copyq_wait(&pager->out, until.out, &pager->lock);
+	if (rc == CUDA_SUCCESS)
+		rc = ts_copyq_wait(&pager->in, until.in, &pager->lock);
+	ts_mutex_lock(&pager->lock);
+	pager->stats.wait_copies_ns += ts_now_ns() - begin;
 	return rc;
 }
 
-CUresult ts_move_out(struct ts_pager *pager, const struct ts_moves *moves)
+/* ----------------------------------------------------------------- mapping */
+
+CUresult ts_move_map(struct ts_pager *pager, struct ts_page *page)
 {
-	return copy_all(pager, moves, true);
+	struct ts_chunk *chunk = page->chunk;
+	CUresult rc;
+
+	ts_mutex_unlock(&pager->lock);
+	rc = pager->ops->map(page->address, page->bytes, 0, chunk->handle, 0);
+	ts_mutex_lock(&pager->lock);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	page->mapping = chunk;
+	ts_list_append(&chunk->mappers, &page->alias);
+	return rc;
 }
 
-CUresult ts_move_unmap(struct ts_pager *pager, uint64_t address, size_t count)
+CUresult ts_move_unmap(struct ts_pager *pager, struct ts_page *page)
 {
-	return pager->ops->unmap(address, count * pager->page_bytes);
+	CUresult rc;
+
+	ts_mutex_unlock(&pager->lock);
+	rc = pager->ops->unmap(page->address, page->bytes);
+	ts_mutex_lock(&pager->lock);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	page->mapping = NULL;
+	page->opened = false;
+	ts_list_remove(&page->alias);
+	return rc;
 }
 
 CUresult ts_move_open(struct ts_pager *pager, uint64_t address, uint64_t bytes)
@@ -143,46 +146,137 @@ CUresult ts_move_open(struct ts_pager *pager, uint64_t address, uint64_t bytes)
 	return pager->ops->set_access(address, bytes, access, count);
 }
 
-/* Opens runs of neighbouring pages with one call each: it is the dear one. */
-static CUresult open_all(struct ts_pager *pager, const struct ts_moves *moves)
+/* ------------------------------------------------------------------ copies */
+
+/* True where the unit goes on where the last copy noted ends. */
+static bool goes_on(const struct ts_pager *pager, uint64_t address, void *host)
 {
-	CUresult rc = CUDA_SUCCESS;
-	size_t i = 0;
+	const struct ts_copies *copies = &pager->copies;
+	const struct ts_copy *last;
+	char *end;
 
-	while (i < moves->count && rc == CUDA_SUCCESS) {
-		size_t end = i + 1;
+	if (!copies->count)
+		return false;
+	last = &copies->items[copies->count - 1];
+	end = (char *)last->host + last->bytes;
+	return last->address + last->bytes == address && end == host &&
+	       ts_hostpool_runs_on(&pager->host, end - pager->unit_bytes);
+}
 
-		while (end < moves->count &&
-		        moves->items[end].address ==
-		                moves->items[end - 1].address +
-		                        pager->page_bytes)
-			end++;
-		rc = ts_move_open(pager, moves->items[i].address,
-		        (end - i) * pager->page_bytes);
-		i = end;
+static int add_copy(struct ts_pager *pager, uint64_t address, void *host)
+{
+	struct ts_copies *copies = &pager->copies;
+	void *items = copies->items;
+
+	if (goes_on(pager, address, host)) {
+		copies->items[copies->count - 1].bytes += pager->unit_bytes;
+		return 0;
+	}
+	if (!grow(&items, copies->count, &copies->capacity,
+	            sizeof(copies->items[0])))
+		return -ENOMEM;
+	copies->items = items;
+	copies->items[copies->count++] =
+	        (struct ts_copy){address, pager->unit_bytes, host};
+	return 0;
+}
+
+int ts_copies_add(struct ts_pager *pager, struct ts_page *page, bool out)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < page->count && !rc; i++) {
+		struct ts_unit *unit = &page->units[i];
+
+		if (out && unit->live_bytes && !unit->slot)
+			unit->slot = ts_hostpool_take(&pager->host);
+		if (!unit->slot || (out && !unit->live_bytes))
+			continue;
+		if (out) {
+			uint64_t read =
+			        ts_hostpool_read(&pager->host, unit->slot);
+
+			if (read > pager->copies.after.in)
+				pager->copies.after.in = read;
+		}
+		rc = add_copy(pager, page->address + i * pager->unit_bytes,
+		        unit->slot);
 	}
 	return rc;
 }
 
-CUresult ts_move_in(struct ts_pager *pager, const struct ts_moves *moves)
+/* Lock not held. */
+static CUresult order(struct ts_pager *pager, struct ts_copyq *queue,
+        const struct ts_fence *after)
 {
+	struct ts_copyq *other =
+	        queue == &pager->out ? &pager->in : &pager->out;
+	uint64_t number = queue == &pager->out ? after->in : after->out;
+	CUresult rc;
+	bool over;
+
+	ts_mutex_lock(&pager->lock);
+	rc = ts_streams_order(
+	        &pager->streams, after->op, 0, queue->stream, &pager->lock);
+	over = number <= other->done;
+	ts_mutex_unlock(&pager->lock);
+	if (rc == CUDA_SUCCESS && !over)
+		rc = ts_copyq_order(other, number, queue->stream);
+	return rc;
+}
+
+static CUresult issue_all(struct ts_pager *pager, bool out)
+{
+	struct ts_copies *copies = &pager->copies;
 	CUresult rc = CUDA_SUCCESS;
-	size_t mapped = 0;
 
-	while (mapped < moves->count && rc == CUDA_SUCCESS) {
-		const struct ts_move *move = &moves->items[mapped];
+	for (size_t i = 0; i < copies->count && rc == CUDA_SUCCESS; i++) {
+		const struct ts_copy *copy = &copies->items[i];
 
-		rc = pager->ops->map(
-		        move->address, pager->page_bytes, 0, move->handle, 0);
-		mapped += rc == CUDA_SUCCESS;
+		rc = out ? pager->ops->copy_out(copy->host, copy->address,
+		                   copy->bytes, pager->out.stream)
+		         : pager->ops->copy_in(copy->address, copy->host,
+		                   copy->bytes, pager->in.stream);
+		if (rc != CUDA_SUCCESS)
+			break;
+		ts_mutex_lock(&pager->lock);
+		if (out) {
+			pager->stats.out_bytes += copy->bytes;
+			pager->stats.copies_out++;
+		} else {
+			pager->stats.in_bytes += copy->bytes;
+			pager->stats.copies_in++;
+		}
+		ts_mutex_unlock(&pager->lock);
 	}
+	return rc;
+}
+
+CUresult ts_copies_issue(struct ts_pager *pager, bool out, uint64_t *ret_batch)
+{
+	struct ts_copyq *queue = out ? &pager->out : &pager->in;
+	const struct ts_fence after = pager->copies.after;
+	CUresult rc;
+
+	*ret_batch = queue->issued;
+	if (!pager->copies.count)
+		return CUDA_SUCCESS;
+	pager->streams.marks = true;
+	ts_mutex_unlock(&pager->lock);
+	rc = ts_copyq_start(&pager->out);
 	if (rc == CUDA_SUCCESS)
-		rc = open_all(pager, moves);
+		rc = ts_copyq_start(&pager->in);
 	if (rc == CUDA_SUCCESS)
-		rc = copy_all(pager, moves, false);
-	if (rc == CUDA_SUCCESS)
-		return rc;
-	while (mapped)
-		ts_move_unmap(pager, moves->items[--mapped].address, 1);
+		rc = order(pager, queue, &after);
+	if (rc == CUDA_SUCCESS) {
+		rc = issue_all(pager, out);
+		/* What was begun must not go on unseen. */
+		if (rc == CUDA_SUCCESS)
+			rc = ts_copyq_close(queue, &pager->lock);
+		else
+			pager->ops->stream_synchronize(queue->stream);
+	}
+	ts_mutex_lock(&pager->lock);
+	*ret_batch = queue->issued;
 	return rc;
 }

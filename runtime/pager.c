@@ -7,61 +7,38 @@
 #include "agent/base/log.h"
 #include "runtime/pager_internal.h"
 
-/* Walks the pages of an op's ranges; pages of two ranges come twice. */
-struct cursor {
-	const struct ts_range *range, *end;
-	struct ts_segment *segment;
-	size_t page, last;
-};
+#define UNITS_PER_PAGE 16
 
-static struct cursor cursor_at(const struct ts_range *ranges, size_t count)
+void ts_unit_forget(struct ts_pager *pager, struct ts_unit *unit)
 {
-	return (struct cursor){.range = ranges, .end = ranges + count};
+	if (unit->slot)
+		ts_hostpool_put(&pager->host, unit->slot);
+	unit->slot = NULL;
 }
 
-static bool enter_range(const struct ts_pager *pager, struct cursor *cursor)
+static void init_parts(
+        struct ts_pager *pager, const struct ts_pager_options *options)
 {
-	const struct ts_range *range = cursor->range;
-	uint64_t offset, last;
-
-	if (range->device != pager->device || !range->bytes)
-		return false;
-	cursor->segment = ts_segment_of(&pager->segments, range->address);
-	if (!cursor->segment)
-		return false;
-	offset = range->address - cursor->segment->base;
-	last = offset + range->bytes - 1;
-	if (last >= cursor->segment->bytes)
-		last = cursor->segment->bytes - 1;
-	cursor->page = offset / pager->page_bytes;
-	cursor->last = last / pager->page_bytes;
-	return true;
-}
-
-/* The next page, with its range in cursor->range; NULL at the end. */
-static struct ts_page *next_page(
-        const struct ts_pager *pager, struct cursor *cursor)
-{
-	if (cursor->segment && cursor->page == cursor->last) {
-		cursor->segment = NULL;
-		cursor->range++;
-	} else if (cursor->segment) {
-		cursor->page++;
-	}
-	while (!cursor->segment) {
-		if (cursor->range == cursor->end)
-			return NULL;
-		if (!enter_range(pager, cursor))
-			cursor->range++;
-	}
-	return &cursor->segment->pages[cursor->page];
-}
-
-void ts_page_forget_host(struct ts_pager *pager, struct ts_page *page)
-{
-	if (page->host)
-		ts_hostpool_put(&pager->host, page->host);
-	page->host = NULL;
+	pager->unit_bytes = pager->chunks.unit_bytes;
+	pager->page_bytes = options->page_bytes
+	                            ? options->page_bytes
+	                            : UNITS_PER_PAGE * pager->unit_bytes;
+	if (pager->page_bytes < pager->unit_bytes)
+		pager->page_bytes = pager->unit_bytes;
+	ts_mutex_init(&pager->lock, TS_RANK_PAGER);
+	ts_mutex_init(&pager->gate, TS_RANK_GATE);
+	pthread_cond_init(&pager->idle, NULL);
+	ts_map_init(&pager->segments);
+	ts_list_init(&pager->slabs);
+	ts_list_init(&pager->deferred);
+	ts_list_init(&pager->used);
+	ts_list_init(&pager->spare);
+	ts_list_init(&pager->away);
+	ts_streams_init(&pager->streams, pager->ops, pager->context);
+	ts_copyq_init(&pager->out, pager->ops);
+	ts_copyq_init(&pager->in, pager->ops);
+	ts_hostpool_init(&pager->host, pager->ops, pager->unit_bytes,
+	        options->host_limit_bytes);
 }
 
 int ts_pager_create(const struct ts_gpu_ops *ops,
@@ -82,7 +59,7 @@ int ts_pager_create(const struct ts_gpu_ops *ops,
 		        ts_account_measure(&pager->account, &used, &total));
 	if (!rc)
 		rc = ts_chunks_init(&pager->chunks, ops, options->device,
-		        options->page_bytes);
+		        options->unit_bytes);
 	if (rc) {
 		free(pager);
 		return rc;
@@ -94,20 +71,40 @@ int ts_pager_create(const struct ts_gpu_ops *ops,
 	                : total;
 	ts_account_note(&pager->account, used);
 	pager->other_bytes = used;
-	pager->page_bytes = pager->chunks.chunk_bytes;
-	ts_mutex_init(&pager->lock, TS_RANK_PAGER);
-	ts_mutex_init(&pager->gate, TS_RANK_GATE);
-	pthread_cond_init(&pager->idle, NULL);
-	ts_map_init(&pager->segments);
-	ts_list_init(&pager->slabs);
-	ts_list_init(&pager->deferred);
-	ts_list_init(&pager->used);
-	ts_list_init(&pager->spare);
-	ts_streams_init(&pager->streams, ops, pager->context);
-	ts_hostpool_init(&pager->host, ops, pager->page_bytes,
-	        options->host_limit_bytes);
+	init_parts(pager, options);
 	*ret_pager = pager;
 	return 0;
+}
+
+/* Everything there is, while the driver still answers. */
+static void strip_all(struct ts_pager *pager)
+{
+	struct ts_map_node *node;
+
+	pager->ops->ctx_synchronize();
+	ts_mutex_lock(&pager->gate);
+	ts_mutex_lock(&pager->lock);
+	pager->out.done = pager->out.issued;
+	pager->in.done = pager->in.issued;
+	node = ts_map_ceiling(&pager->segments, 0);
+	for (; node; node = ts_map_ceiling(&pager->segments, node->key + 1))
+		ts_pager_strip(
+		        pager, ts_container_of(node, struct ts_segment, node));
+	ts_pager_release_idle(pager, UINT64_MAX);
+	ts_mutex_unlock(&pager->lock);
+	ts_mutex_unlock(&pager->gate);
+}
+
+/* Chunks that the driver would not take back. */
+static void forget_chunks(struct ts_list *list)
+{
+	while (!ts_list_empty(list)) {
+		struct ts_chunk *chunk =
+		        ts_container_of(list->next, struct ts_chunk, list);
+
+		ts_list_remove(&chunk->list);
+		free(chunk);
+	}
 }
 
 void ts_pager_destroy(struct ts_pager *pager, bool driver_alive)
@@ -115,28 +112,59 @@ void ts_pager_destroy(struct ts_pager *pager, bool driver_alive)
 	if (!pager)
 		return;
 	if (driver_alive)
-		pager->ops->ctx_synchronize();
+		strip_all(pager);
 	while (pager->segments.root) {
 		struct ts_segment *segment = ts_container_of(
 		        pager->segments.root, struct ts_segment, node);
 
-		if (driver_alive && !ts_chunks_reserve(&pager->chunks,
-		                            pager->chunks.created))
-			ts_pager_strip(pager, segment);
+		for (size_t i = 0; i < segment->unit_count;
+		        i += segment->units[i].page->count)
+			free(segment->units[i].page->chunk);
 		ts_map_remove(&pager->segments, segment->base);
 		ts_segment_destroy(pager->ops, segment, driver_alive);
 	}
-	if (pager->stream && driver_alive)
-		pager->ops->stream_destroy(pager->stream);
+	ts_copyq_finish(&pager->out, driver_alive);
+	ts_copyq_finish(&pager->in, driver_alive);
 	ts_hostpool_finish(&pager->host, driver_alive);
-	ts_chunks_finish(&pager->chunks, driver_alive);
-	ts_streams_finish(&pager->streams);
+	forget_chunks(&pager->chunks.idle);
+	ts_streams_finish(&pager->streams, driver_alive);
 	free(pager->missing.items);
 	free(pager->victims.items);
+	free(pager->copies.items);
 	pthread_cond_destroy(&pager->idle);
 	ts_mutex_finish(&pager->gate);
 	ts_mutex_finish(&pager->lock);
 	free(pager);
+}
+
+/* ------------------------------------------------------------------ blocks */
+
+static void change_unit(
+        struct ts_pager *pager, struct ts_unit *unit, uint32_t bytes, bool live)
+{
+	bool was = unit->live_bytes != 0;
+
+	ts_assert(live || unit->live_bytes >= bytes);
+	unit->live_bytes += live ? bytes : -bytes;
+	if (!unit->live_bytes)
+		ts_unit_forget(pager, unit);
+	unit->page->live_units += (unit->live_bytes != 0) - was;
+}
+
+/* After some of its units came to life or died. */
+static void change_page(struct ts_pager *pager, struct ts_page *page)
+{
+	if (!page->live_units) {
+		page->written = false;
+		page->pins &= ~TS_PIN_ESCAPED;
+	}
+	if (page->resident && page->spare != !page->live_units) {
+		ts_page_delist(pager, page);
+		ts_page_enlist(pager, page);
+	}
+	/* Nothing of it is in host memory any more. */
+	if (!page->resident && !page->live_units)
+		ts_list_remove(&page->list);
 }
 
 static void change_live(
@@ -144,33 +172,23 @@ static void change_live(
 {
 	const struct ts_range range = {
 	        .address = address, .bytes = bytes, .device = pager->device};
-	struct cursor cursor = cursor_at(&range, 1);
+	struct ts_cursor cursor = ts_cursor_at(&range, 1);
 	struct ts_page *page;
 
-	while ((page = next_page(pager, &cursor))) {
-		uint64_t from = page->address, to = from + pager->page_bytes;
-		bool listed = page->handle != 0;
+	while ((page = ts_cursor_next(pager, &cursor))) {
+		for (size_t i = 0; i < page->count; i++) {
+			uint64_t from = page->address + i * pager->unit_bytes;
+			uint64_t to = from + pager->unit_bytes;
 
-		if (from < address)
-			from = address;
-		if (to > address + bytes)
-			to = address + bytes;
-		if (listed)
-			ts_page_delist(pager, page);
-		if (live) {
-			page->live_bytes += (uint32_t)(to - from);
-		} else {
-			ts_assert(page->live_bytes >= to - from);
-			page->live_bytes -= (uint32_t)(to - from);
+			if (from < address)
+				from = address;
+			if (to > address + bytes)
+				to = address + bytes;
+			if (from < to)
+				change_unit(pager, &page->units[i],
+				        (uint32_t)(to - from), live);
 		}
-		if (!page->live_bytes) {
-			page->life++;
-			page->written = false;
-			page->pins &= ~TS_PIN_ESCAPED;
-			ts_page_forget_host(pager, page);
-		}
-		if (listed)
-			ts_page_enlist(pager, page);
+		change_page(pager, page);
 	}
 }
 
@@ -188,14 +206,14 @@ void ts_pager_dead(struct ts_pager *pager, uint64_t address, uint64_t bytes)
 	ts_mutex_unlock(&pager->lock);
 }
 
+/* --------------------------------------------------------------------- ops */
+
 /* What an op does to a page it finds resident. Lock held. */
 static void touch(struct ts_pager *pager, struct ts_page *page,
         enum ts_access access, unsigned int flags)
 {
-	if (access != TS_ACCESS_READ) {
+	if (access != TS_ACCESS_READ)
 		page->written = true;
-		ts_page_forget_host(pager, page);
-	}
 	if (flags & TS_BEGIN_CAPTURING)
 		page->pins |= TS_PIN_CAPTURED;
 	ts_foresee_use(&pager->foresee, page);
@@ -216,66 +234,87 @@ static void let_go(struct ts_pager *pager, struct ts_page *page)
 	pager->busy_count--;
 }
 
-static void touch_all(struct ts_pager *pager, const struct ts_range *ranges,
-        size_t count, unsigned int flags)
+/* Adds what an op on @page has to come after, as far as it is not over. */
+static void add_fence(struct ts_pager *pager, struct ts_page *page,
+        enum ts_access access, struct ts_fence *fence)
 {
-	struct cursor cursor = cursor_at(ranges, count);
+	struct ts_fence own = {0, 0, page->fence.in};
+
+	/* What is being copied out may be read all the same. */
+	if (page->former || access != TS_ACCESS_READ)
+		own.out = page->fence.out;
+	if (page->former)
+		own.op = page->former_op;
+	if (own.in <= pager->in.done)
+		own.in = 0;
+	if (own.out <= pager->out.done)
+		own.out = 0;
+	if (own.op && ts_streams_done(&pager->streams, own.op))
+		own.op = 0;
+	if (page->former && !own.op && !own.out)
+		page->former = false;
+	ts_fence_join(fence, &own);
+}
+
+static void touch_all(struct ts_pager *pager, const struct ts_range *ranges,
+        size_t count, unsigned int flags, struct ts_fence *fence)
+{
+	struct ts_cursor cursor = ts_cursor_at(ranges, count);
 	struct ts_page *page;
 
-	while ((page = next_page(pager, &cursor)))
+	while ((page = ts_cursor_next(pager, &cursor))) {
 		touch(pager, page, cursor.range->access, flags);
+		add_fence(pager, page, cursor.range->access, fence);
+	}
 }
 
 static bool begin_resident(struct ts_pager *pager,
-        const struct ts_range *ranges, size_t count, unsigned int flags)
+        const struct ts_range *ranges, size_t count, unsigned int flags,
+        struct ts_fence *fence)
 {
-	struct cursor cursor = cursor_at(ranges, count);
+	struct ts_cursor cursor = ts_cursor_at(ranges, count);
 	struct ts_page *page;
 
-	while ((page = next_page(pager, &cursor)))
-		if (!page->handle)
+	while ((page = ts_cursor_next(pager, &cursor)))
+		if (!page->resident)
 			return false;
-	cursor = cursor_at(ranges, count);
-	while ((page = next_page(pager, &cursor)))
+	cursor = ts_cursor_at(ranges, count);
+	while ((page = ts_cursor_next(pager, &cursor)))
 		hold(pager, page);
-	touch_all(pager, ranges, count, flags);
+	touch_all(pager, ranges, count, flags, fence);
 	return true;
 }
 
 struct need {
-	size_t pages; /* distinct */
-	size_t held;  /* how often a page was made busy */
+	uint64_t bytes;         /* of distinct pages */
+	uint64_t missing_bytes; /* of those that are not resident */
+	size_t held;            /* how often a page was made busy */
+	bool large;             /* some page is more than a unit */
 };
 
 /* Makes every page busy and notes those that are missing. Lock held. */
 static int collect(struct ts_pager *pager, const struct ts_range *ranges,
         size_t count, struct need *need)
 {
-	struct cursor cursor = cursor_at(ranges, count);
+	struct ts_cursor cursor = ts_cursor_at(ranges, count);
 	struct ts_page *page;
 
 	*need = (struct need){0};
 	pager->missing.count = 0;
 	pager->slow_number++;
-	while ((page = next_page(pager, &cursor))) {
-		struct ts_move *move;
-
+	while ((page = ts_cursor_next(pager, &cursor))) {
 		hold(pager, page);
 		need->held++;
 		if (page->mark == pager->slow_number)
 			continue;
 		page->mark = pager->slow_number;
-		need->pages++;
-		if (page->handle)
+		need->bytes += page->bytes;
+		need->large |= page->count > 1;
+		if (page->resident)
 			continue;
-		move = ts_moves_add(&pager->missing);
-		if (!move)
+		need->missing_bytes += page->bytes;
+		if (ts_pages_add(&pager->missing, page))
 			return -ENOMEM;
-		*move = (struct ts_move){.page = page,
-		        .address = page->address,
-		        .host = page->host,
-		        .life = page->life,
-		        .copy = page->host != NULL};
 	}
 	return 0;
 }
@@ -284,39 +323,11 @@ static int collect(struct ts_pager *pager, const struct ts_range *ranges,
 static void release(struct ts_pager *pager, const struct ts_range *ranges,
         size_t count, size_t held)
 {
-	struct cursor cursor = cursor_at(ranges, count);
+	struct ts_cursor cursor = ts_cursor_at(ranges, count);
 
 	while (held--)
-		let_go(pager, next_page(pager, &cursor));
+		let_go(pager, ts_cursor_next(pager, &cursor));
 	pthread_cond_broadcast(&pager->idle);
-}
-
-static int move_missing_in(
-        struct ts_pager *pager, struct ts_shortage *ret_shortage)
-{
-	struct ts_moves *missing = &pager->missing;
-	CUresult result;
-
-	for (size_t i = 0; i < missing->count; i++)
-		missing->items[i].handle = ts_chunks_take(&pager->chunks);
-	ts_mutex_unlock(&pager->lock);
-	result = ts_move_in(pager, missing);
-	ts_mutex_lock(&pager->lock);
-	for (size_t i = 0; i < missing->count; i++) {
-		struct ts_move *move = &missing->items[i];
-
-		if (result != CUDA_SUCCESS) {
-			ts_chunks_put(&pager->chunks, move->handle);
-			continue;
-		}
-		move->page->handle = move->handle;
-		ts_page_enlist(pager, move->page);
-	}
-	if (result == CUDA_SUCCESS)
-		return 0;
-	ret_shortage->short_of = TS_SHORT_DRIVER;
-	ret_shortage->result = result;
-	return ts_gpu_errno(result);
 }
 
 void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
@@ -328,65 +339,154 @@ void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
 	shortage->least_limit_bytes = need_bytes + pager->other_bytes;
 }
 
-/* With something missing: moves, as the only mover. Gate and lock held. */
-static int begin_missing(struct ts_pager *pager, const struct ts_range *ranges,
+static int bring_missing(struct ts_pager *pager, const struct ts_range *ranges,
         size_t count, unsigned int flags, struct ts_shortage *ret_shortage)
 {
-	struct need need;
-	int rc = collect(pager, ranges, count, &need);
+	struct need need = {0};
+	int rc = ts_pager_cut(pager, ranges, count, ret_shortage);
 
 	if (!rc)
-		rc = ts_pager_gather(pager, pager->missing.count, need.held,
-		        flags, ret_shortage);
+		rc = collect(pager, ranges, count, &need);
+	/* Again where the device turns out to be fuller than it says. */
+	do {
+		if (!rc || rc == -EAGAIN)
+			rc = ts_pager_gather(pager, need.missing_bytes,
+			        need.held, flags, ret_shortage);
+		if (!rc)
+			rc = ts_pager_bring(
+			        pager, &pager->missing, flags, ret_shortage);
+	} while (rc == -EAGAIN && !(flags & TS_BEGIN_NO_EVICT));
 	if (!rc)
-		rc = move_missing_in(pager, ret_shortage);
-	if (!rc) {
-		touch_all(pager, ranges, count, flags);
 		return 0;
-	}
 	release(pager, ranges, count, need.held);
-	ts_pager_describe(pager, need.pages * pager->page_bytes, ret_shortage);
+	ts_pager_describe(pager, need.bytes, ret_shortage);
+	/* With smaller pages less would be needed. */
+	if (rc == -ENOMEM && ret_shortage->short_of == TS_SHORT_OF_DEVICE &&
+	        need.large)
+		return -ERANGE;
 	return rc;
 }
 
-bool ts_pager_enter_moving(
-        struct ts_pager *pager, unsigned int flags, CUstreamCaptureMode *mode)
+/*
+ * The op's pages together do not fit, but they hold more than its blocks: all
+ * goes out, and comes back unit by unit, now and later.
+ */
+static int begin_small(struct ts_pager *pager, const struct ts_range *ranges,
+        size_t count, unsigned int flags, struct ts_shortage *ret_shortage)
 {
-	*mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	if (flags & TS_BEGIN_ANY_CAPTURE)
-		pager->ops->exchange_capture_mode(mode);
-	return ts_pager_enter_context(pager);
+	uint64_t taken;
+	int rc;
+
+	pager->page_bytes = pager->unit_bytes;
+	rc = ts_pager_take_pages(
+	        pager, UINT64_MAX, flags, &taken, ret_shortage);
+	if (!rc)
+		rc = bring_missing(pager, ranges, count, flags, ret_shortage);
+	return rc == -ERANGE ? -ENOMEM : rc;
 }
 
-void ts_pager_leave_moving(struct ts_pager *pager, unsigned int flags,
-        CUstreamCaptureMode mode, bool entered)
+/* With something missing: moves, as the only mover. Gate and lock held. */
+static int begin_missing(struct ts_pager *pager, const struct ts_range *ranges,
+        size_t count, unsigned int flags, struct ts_fence *fence,
+        struct ts_shortage *ret_shortage)
 {
-	ts_pager_leave_context(pager, entered);
-	if (flags & TS_BEGIN_ANY_CAPTURE)
-		pager->ops->exchange_capture_mode(&mode);
+	int rc = bring_missing(pager, ranges, count, flags, ret_shortage);
+
+	if (rc == -ERANGE)
+		rc = begin_small(pager, ranges, count, flags, ret_shortage);
+	if (!rc)
+		touch_all(pager, ranges, count, flags, fence);
+	return rc;
 }
 
-int ts_pager_begin(struct ts_pager *pager, const struct ts_range *ranges,
-        size_t count, unsigned int flags, uint64_t *ret_in_bytes,
-        uint64_t *ret_out_bytes, struct ts_shortage *ret_shortage)
+/* The stream's entry, with what it waits for already taken off @fence. */
+static void less_known(struct ts_pager *pager, ts_stream_key key,
+        const struct ts_fence *fence, struct ts_fence *rest)
+{
+	const struct ts_stream *entry = ts_streams_entry(&pager->streams, key);
+
+	*rest = *fence;
+	/* Threads' streams have one key. */
+	if (!entry || key & TS_STREAM_PER_THREAD)
+		return;
+	if (rest->op <= entry->waits.op)
+		rest->op = 0;
+	if (rest->out <= entry->waits.out)
+		rest->out = 0;
+	if (rest->in <= entry->waits.in)
+		rest->in = 0;
+}
+
+static CUresult order(
+        struct ts_pager *pager, ts_stream_key stream, struct ts_fence fence)
+{
+	CUstream handle = (CUstream)(uintptr_t)stream;
+	CUcontext context = NULL;
+	struct ts_stream *entry;
+	struct ts_fence rest;
+	CUresult rc = CUDA_SUCCESS;
+	ts_stream_key key;
+
+	if (stream & TS_STREAM_KIND)
+		pager->ops->ctx_get_current(&context);
+	key = ts_stream_in(stream, context);
+	ts_mutex_lock(&pager->lock);
+	less_known(pager, key, &fence, &rest);
+	if (rest.op)
+		rc = ts_streams_order(
+		        &pager->streams, rest.op, key, handle, &pager->lock);
+	ts_mutex_unlock(&pager->lock);
+	if (rc == CUDA_SUCCESS && rest.out)
+		rc = ts_copyq_order(&pager->out, rest.out, handle);
+	if (rc == CUDA_SUCCESS && rest.in)
+		rc = ts_copyq_order(&pager->in, rest.in, handle);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	ts_mutex_lock(&pager->lock);
+	entry = ts_streams_entry(&pager->streams, key);
+	if (entry)
+		ts_fence_join(&entry->waits, &rest);
+	ts_mutex_unlock(&pager->lock);
+	return rc;
+}
+
+/* The pages are held: what the next op of @stream must come after. */
+static CUresult come_after(struct ts_pager *pager, unsigned int flags,
+        ts_stream_key stream, const struct ts_fence *fence)
+{
+	CUstreamCaptureMode mode;
+	CUresult rc;
+	bool entered;
+
+	if (!(flags & TS_BEGIN_ANY_CAPTURE) && stream != TS_STREAM_HOST &&
+	        order(pager, stream, *fence) == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	/* What goes into a graph, or no event can order. */
+	entered = ts_pager_enter_moving(pager, flags, &mode);
+	ts_mutex_lock(&pager->lock);
+	rc = ts_pager_wait_fence(pager, fence);
+	ts_mutex_unlock(&pager->lock);
+	ts_pager_leave_moving(pager, flags, mode, entered);
+	return rc;
+}
+
+static int begin_slowly(struct ts_pager *pager, const struct ts_range *ranges,
+        size_t count, unsigned int flags, struct ts_fence *fence,
+        uint64_t *ret_in_bytes, uint64_t *ret_out_bytes,
+        struct ts_shortage *ret_shortage)
 {
 	CUstreamCaptureMode mode;
 	uint64_t in, out;
-	bool resident, entered;
-	int rc = 0;
+	bool entered;
+	int rc;
 
-	ts_mutex_lock(&pager->lock);
-	resident = begin_resident(pager, ranges, count, flags);
-	ts_mutex_unlock(&pager->lock);
-	if (resident)
-		return 0;
 	*ret_shortage = (struct ts_shortage){0};
 	ts_mutex_lock(&pager->gate);
 	entered = ts_pager_enter_moving(pager, flags, &mode);
 	ts_mutex_lock(&pager->lock);
 	in = pager->stats.in_bytes;
 	out = pager->stats.out_bytes;
-	rc = begin_missing(pager, ranges, count, flags, ret_shortage);
+	rc = begin_missing(pager, ranges, count, flags, fence, ret_shortage);
 	*ret_in_bytes += pager->stats.in_bytes - in;
 	*ret_out_bytes += pager->stats.out_bytes - out;
 	ts_mutex_unlock(&pager->lock);
@@ -395,38 +495,70 @@ int ts_pager_begin(struct ts_pager *pager, const struct ts_range *ranges,
 	return rc;
 }
 
+int ts_pager_begin(struct ts_pager *pager, const struct ts_range *ranges,
+        size_t count, unsigned int flags, ts_stream_key stream,
+        uint64_t *ret_in_bytes, uint64_t *ret_out_bytes,
+        struct ts_shortage *ret_shortage)
+{
+	struct ts_fence fence = {0};
+	CUresult result;
+	int rc = 0;
+
+	ts_mutex_lock(&pager->lock);
+	if (!begin_resident(pager, ranges, count, flags, &fence))
+		rc = -EAGAIN;
+	ts_mutex_unlock(&pager->lock);
+	if (rc)
+		rc = begin_slowly(pager, ranges, count, flags, &fence,
+		        ret_in_bytes, ret_out_bytes, ret_shortage);
+	if (rc || flags & TS_BEGIN_NO_EVICT ||
+	        !(fence.op || fence.out || fence.in))
+		return rc;
+	result = come_after(pager, flags, stream, &fence);
+	if (result == CUDA_SUCCESS)
+		return 0;
+	ts_pager_end(pager, ranges, count, stream, false);
+	*ret_shortage = (struct ts_shortage){
+	        .short_of = TS_SHORT_DRIVER, .result = result};
+	return ts_gpu_errno(result);
+}
+
 void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
         size_t count, ts_stream_key stream, bool issued)
 {
-	struct cursor cursor = cursor_at(ranges, count);
+	struct ts_cursor cursor = ts_cursor_at(ranges, count);
+	bool noted = true, mark = false;
 	struct ts_page *page;
 	uint64_t number;
-	bool noted = true;
 
 	ts_mutex_lock(&pager->lock);
 	number = issued ? ++pager->op_number : 0;
-	while ((page = next_page(pager, &cursor))) {
+	while ((page = ts_cursor_next(pager, &cursor))) {
 		let_go(pager, page);
 		if (issued)
-			page->last_op = number;
+			page->fence.op = number;
 	}
-	if (issued)
+	if (issued) {
 		noted = !ts_streams_issued(&pager->streams, stream, number);
+		mark = ts_streams_mark_due(&pager->streams, stream);
+	}
 	pthread_cond_broadcast(&pager->idle);
 	ts_mutex_unlock(&pager->lock);
 	/* Nobody could wait for it later. */
 	if (!noted)
 		pager->ops->ctx_synchronize();
+	else if (mark)
+		ts_streams_mark(&pager->streams, stream, number, &pager->lock);
 }
 
 void ts_pager_pin(
         struct ts_pager *pager, const struct ts_range *range, enum ts_pin pin)
 {
-	struct cursor cursor = cursor_at(range, 1);
+	struct ts_cursor cursor = ts_cursor_at(range, 1);
 	struct ts_page *page;
 
 	ts_mutex_lock(&pager->lock);
-	while ((page = next_page(pager, &cursor))) {
+	while ((page = ts_cursor_next(pager, &cursor))) {
 		ts_assert(page->busy);
 		page->pins |= pin;
 	}

@@ -2,8 +2,13 @@
 /*
  * The pager of one device: before an op is issued every page it touches is
  * resident. Short of chunks it takes those of free pages (nothing to save),
- * then moves the content of the least recently used pages to pinned host
- * memory, plainly and synchronously.
+ * then moves to pinned host memory what the tape says is needed last, or was
+ * used longest ago.
+ *
+ * Copies run on two streams of the agent's. An op waits on the device for those
+ * that it needs, a copy for the ops before it; the host waits only before it
+ * unmaps something. Chunks stay mapped where they were (chunks.h), so that this
+ * is rare once the program repeats itself.
  *
  * Locks: `lock` guards every field and is held for short work only, never
  * across a driver call. `gate` is held by the one thread that moves pages (the
@@ -60,7 +65,8 @@ struct ts_pager_options {
 	int device;
 	uint64_t limit_bytes; /* 0: the device's memory */
 	uint64_t host_limit_bytes;
-	uint64_t page_bytes; /* at least; rounded up to the granularity */
+	uint64_t unit_bytes; /* at least; rounded up to the granularity */
+	uint64_t page_bytes; /* the most that moves as one; 0: 16 units */
 };
 
 struct ts_pager_stats {
@@ -71,13 +77,17 @@ struct ts_pager_stats {
 	uint64_t copies_out, copies_in; /* driver calls */
 	uint64_t evicted_pages;   /* that were moved out or dropped when live */
 	uint64_t reclaimed_pages; /* of free blocks: nothing to move */
-	uint64_t wait_ns;         /* for ops and copies, by the mover */
+	/* Time that threads of the program were kept waiting, by cause. */
+	uint64_t wait_ops_ns;     /* for ops, before something is unmapped */
+	uint64_t wait_copies_ns;  /* for copies, likewise */
+	uint64_t wait_pinning_ns; /* for pinned host memory */
 	uint64_t host_pinned_bytes, host_peak_bytes, host_limit_bytes;
 };
 
 enum ts_begin_flags {
 	TS_BEGIN_CAPTURING = 1, /* pin what is touched, move nothing out */
-	TS_BEGIN_NO_EVICT = 2,  /* -EAGAIN rather than taking a page */
+	/* No op: -EAGAIN rather than taking a page, and no waiting. */
+	TS_BEGIN_NO_EVICT = 2,
 	/* Others capture: only what surely no op uses may be moved out. */
 	TS_BEGIN_BESIDE_CAPTURE = 4,
 	TS_BEGIN_ANY_CAPTURE = TS_BEGIN_CAPTURING | TS_BEGIN_BESIDE_CAPTURE,
@@ -118,12 +128,17 @@ void ts_pager_dead(struct ts_pager *pager, uint64_t address, uint64_t bytes);
 
 /*
  * Makes @ranges resident and keeps them so until ts_pager_end() with the same
- * ranges. Adds what was moved for it to @ret_in_bytes and @ret_out_bytes.
- * On failure nothing is kept.
+ * ranges. The next op of @stream, a handle of the current context or one of
+ * the TS_STREAM_ constants alone, then comes after all that was done for that;
+ * TS_STREAM_HOST waits for it on the host. Adds what was moved to
+ * @ret_in_bytes and @ret_out_bytes. On failure nothing is kept.
  */
+#define TS_STREAM_HOST ((ts_stream_key)0)
+
 int ts_pager_begin(struct ts_pager *pager, const struct ts_range *ranges,
-        size_t count, unsigned int flags, uint64_t *ret_in_bytes,
-        uint64_t *ret_out_bytes, struct ts_shortage *ret_shortage);
+        size_t count, unsigned int flags, ts_stream_key stream,
+        uint64_t *ret_in_bytes, uint64_t *ret_out_bytes,
+        struct ts_shortage *ret_shortage);
 
 /* The op was issued on @stream, or not at all. */
 void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,

@@ -4,30 +4,16 @@
 
 #include "runtime/pager_internal.h"
 
-void ts_pager_release_idle(struct ts_pager *pager, size_t count)
-{
-	while (count-- && pager->chunks.idle_count) {
-		CUmemGenericAllocationHandle handle =
-		        ts_chunks_take(&pager->chunks);
-
-		pager->chunks.created--;
-		ts_mutex_unlock(&pager->lock);
-		ts_chunks_release(&pager->chunks, handle);
-		ts_mutex_lock(&pager->lock);
-	}
-}
-
-/* Chunks that have to go so that @bytes more fit; 0 where they fit. */
-static int chunks_over(struct ts_pager *pager, uint64_t bytes,
-        size_t *ret_chunks, struct ts_shortage *ret_shortage)
+/* What has to go so that @bytes more fit; 0 where they fit. */
+static int bytes_over(struct ts_pager *pager, uint64_t bytes,
+        uint64_t *ret_bytes, struct ts_shortage *ret_shortage)
 {
 	uint64_t used, limit = pager->account.limit_bytes;
 	int rc = ts_pager_measure(pager, &used, ret_shortage);
 
-	*ret_chunks = 0;
+	*ret_bytes = 0;
 	if (!rc && used + bytes > limit)
-		*ret_chunks = (used + bytes - limit + pager->page_bytes - 1) /
-		              pager->page_bytes;
+		*ret_bytes = used + bytes - limit;
 	return rc;
 }
 
@@ -35,22 +21,27 @@ static int make_room(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
         struct ts_shortage *ret_shortage)
 {
 	for (;;) {
-		size_t over, got;
-		int rc = chunks_over(pager, bytes, &over, ret_shortage);
+		uint64_t over, taken;
+		CUresult result;
+		int rc = bytes_over(pager, bytes, &over, ret_shortage);
 
 		if (rc || !over)
 			return rc;
 		pager->no_room = true;
-		if (pager->chunks.idle_count) {
-			ts_pager_release_idle(pager, over);
-			continue;
+		if (!pager->chunks.idle_bytes) {
+			rc = ts_pager_take_pages(
+			        pager, over, flags, &taken, ret_shortage);
+			if (rc)
+				return rc;
+			if (!taken)
+				return -ENOMEM;
 		}
-		rc = ts_pager_take_pages(
-		        pager, over, flags, &got, ret_shortage);
-		if (rc)
-			return rc;
-		if (!got)
-			return -ENOMEM;
+		result = ts_pager_release_idle(pager, over);
+		if (result != CUDA_SUCCESS) {
+			ret_shortage->short_of = TS_SHORT_DRIVER;
+			ret_shortage->result = result;
+			return ts_gpu_errno(result);
+		}
 	}
 }
 
@@ -66,6 +57,8 @@ int ts_pager_make_room(struct ts_pager *pager, uint64_t bytes,
 	entered = ts_pager_enter_moving(pager, flags, &mode);
 	ts_mutex_lock(&pager->lock);
 	rc = make_room(pager, bytes, flags, ret_shortage);
+	/* Others take it now. */
+	pager->no_room = false;
 	ret_shortage->need_bytes = bytes;
 	ret_shortage->other_bytes = pager->other_bytes;
 	ret_shortage->limit_bytes = pager->account.limit_bytes;
@@ -132,8 +125,7 @@ int ts_pager_mem_info(struct ts_pager *pager, uint64_t *ret_free_bytes,
 	ts_account_note(&pager->account, used);
 	limit = pager->account.limit_bytes;
 	/* What a new allocation could have without anything being moved. */
-	own = (pager->chunks.idle_count + pager->spare_count) *
-	      pager->page_bytes;
+	own = pager->chunks.idle_bytes + pager->spare_bytes;
 	ts_mutex_unlock(&pager->lock);
 	*ret_total_bytes = limit;
 	*ret_free_bytes = own + (used < limit ? limit - used : 0);
@@ -144,11 +136,15 @@ int ts_pager_mem_info(struct ts_pager *pager, uint64_t *ret_free_bytes,
 
 static uint64_t pinned_in(const struct ts_list *list)
 {
-	uint64_t count = 0;
+	uint64_t bytes = 0;
 
-	for (const struct ts_list *at = list->next; at != list; at = at->next)
-		count += ts_container_of(at, struct ts_page, list)->pins != 0;
-	return count;
+	for (const struct ts_list *at = list->next; at != list; at = at->next) {
+		const struct ts_page *page =
+		        ts_container_of(at, struct ts_page, list);
+
+		bytes += page->pins ? page->bytes : 0;
+	}
+	return bytes;
 }
 
 void ts_pager_stats(struct ts_pager *pager, struct ts_pager_stats *ret_stats)
@@ -157,11 +153,10 @@ void ts_pager_stats(struct ts_pager *pager, struct ts_pager_stats *ret_stats)
 	*ret_stats = pager->stats;
 	ret_stats->total_bytes = pager->account.total_bytes;
 	ret_stats->limit_bytes = pager->account.limit_bytes;
-	ret_stats->page_bytes = pager->page_bytes;
+	ret_stats->page_bytes = pager->unit_bytes;
 	ret_stats->peak_bytes = pager->account.peak_bytes;
 	ret_stats->pinned_bytes =
-	        (pinned_in(&pager->used) + pinned_in(&pager->spare)) *
-	        pager->page_bytes;
+	        pinned_in(&pager->used) + pinned_in(&pager->spare);
 	ret_stats->host_pinned_bytes = pager->host.pinned_bytes;
 	ret_stats->host_peak_bytes = pager->host.peak_bytes;
 	ret_stats->host_limit_bytes = pager->host.limit_bytes;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What pager.c (ops), evict.c (finding memory) and move.c (driver calls) share.
- * "Guarded by lock" unless a field says otherwise.
+ * What the files of the pager share: pager.c (ops), pages.c (how segments are
+ * cut), evict.c (who goes), find.c (memory for pages), move.c (driver calls),
+ * ahead.c (work before it is needed), place.c (allocations), rebind.c
+ * (contexts) and pager_info.c. "Guarded by lock" unless a field says otherwise.
  */
 #ifndef TS_PAGER_INTERNAL_H
 #define TS_PAGER_INTERNAL_H
@@ -11,30 +13,34 @@
 #include "agent/base/lock.h"
 #include "runtime/account.h"
 #include "runtime/chunks.h"
+#include "runtime/copyq.h"
 #include "runtime/foresee.h"
 #include "runtime/hostpool.h"
 #include "runtime/pager.h"
 
-/* A page on its way in or out. */
-struct ts_move {
-	struct ts_page *page;
-	uint64_t address;
-	CUmemGenericAllocationHandle handle;
-	void *host;    /* slot to copy to or from */
-	bool copy;     /* the content is needed on the other side */
-	uint32_t life; /* the page's when the move began */
+/* Pages that something is done with; guarded by gate. */
+struct ts_pages {
+	struct ts_page **items;
+	size_t count, capacity;
 };
 
-struct ts_moves {
-	struct ts_move *items;
+/* One copy: units that are neighbours on both sides. */
+struct ts_copy {
+	uint64_t address, bytes;
+	void *host;
+};
+
+struct ts_copies {
+	struct ts_copy *items;
 	size_t count, capacity;
+	struct ts_fence after; /* what must be over before they begin */
 };
 
 struct ts_pager {
 	/* Constant after creation. */
 	const struct ts_gpu_ops *ops;
 	int device;
-	uint64_t page_bytes;
+	uint64_t unit_bytes;
 
 	struct ts_mutex lock, gate;
 	pthread_cond_t idle; /* some op ended; with lock */
@@ -44,16 +50,19 @@ struct ts_pager {
 	struct ts_hostpool host;
 	struct ts_streams streams;
 	struct ts_foresee foresee;
+	struct ts_copyq out, in;
 
 	struct ts_map segments;     /* by base */
 	struct ts_list slabs;       /* segments that small allocations share */
 	struct ts_list deferred;    /* freed segments, to be taken away later */
 	struct ts_list used, spare; /* resident pages, longest unused first */
-	size_t spare_count;
-	size_t busy_count; /* sum over all pages' busy */
+	struct ts_list away; /* pages whose content is in host memory alone */
+	uint64_t spare_bytes;
+	uint64_t page_bytes; /* the most of a new page */
+	size_t busy_count;   /* sum over all pages' busy */
 	uint64_t op_number, slow_number;
 	uint64_t other_bytes; /* not placed by the agent, when last measured */
-	bool no_room;         /* the last measurement left no whole page */
+	bool no_room;         /* the last measurement left no whole unit */
 	unsigned int skipped; /* measurements left out since then */
 	struct ts_pager_stats stats;
 
@@ -61,64 +70,127 @@ struct ts_pager {
 	CUcontext context;
 
 	/* Guarded by gate. */
-	uint32_t peers;  /* devices beside its own that reach its memory */
-	CUstream stream; /* for the agent's copies; created when first needed */
-	struct ts_moves missing, victims;
+	uint32_t peers; /* devices beside its own that reach its memory */
+	struct ts_pages missing, victims;
+	struct ts_copies copies;
 };
 
 static inline void ts_page_enlist(struct ts_pager *pager, struct ts_page *page)
 {
-	page->spare = !page->live_bytes;
+	page->spare = !page->live_units;
 	ts_list_append(page->spare ? &pager->spare : &pager->used, &page->list);
-	pager->spare_count += page->spare;
+	pager->spare_bytes += page->spare ? page->bytes : 0;
 }
 
 static inline void ts_page_delist(struct ts_pager *pager, struct ts_page *page)
 {
-	pager->spare_count -= page->spare;
+	pager->spare_bytes -= page->spare ? page->bytes : 0;
 	page->spare = false;
 	ts_list_remove(&page->list);
 }
 
-/* Drops the copy in host memory, if there is one. Lock held. */
-void ts_page_forget_host(struct ts_pager *pager, struct ts_page *page);
+/* What the limit leaves beside everything that exists. */
+static inline uint64_t ts_pager_room(const struct ts_pager *pager)
+{
+	uint64_t used = pager->other_bytes + pager->chunks.created_bytes;
 
-/* An empty place at the end of @moves, or NULL without memory. */
-struct ts_move *ts_moves_add(struct ts_moves *moves);
+	return used < pager->account.limit_bytes
+	               ? pager->account.limit_bytes - used
+	               : 0;
+}
+
+uint64_t ts_now_ns(void);
+
+/* Drops the copy of a unit in host memory, if there is one. */
+void ts_unit_forget(struct ts_pager *pager, struct ts_unit *unit);
+
+/* Adds @page; -ENOMEM without host memory. */
+int ts_pages_add(struct ts_pages *pages, struct ts_page *page);
+
+/* ---------------------------------------------------------------- pages.c */
+
+/* Walks the pages of an op's ranges; pages of two ranges come twice. */
+struct ts_cursor {
+	const struct ts_range *range, *end;
+	struct ts_segment *segment;
+	size_t unit, last;
+};
+
+struct ts_cursor ts_cursor_at(const struct ts_range *ranges, size_t count);
+
+/* The next page, with its range in cursor->range; NULL at the end. */
+struct ts_page *ts_cursor_next(
+        const struct ts_pager *pager, struct ts_cursor *cursor);
 
 /*
- * Sees to it that @count chunks are idle, by creating them within the limit,
- * then by taking pages. @own_busy is how much of busy_count is the caller's.
- * Gate and lock held; the lock is let go for driver calls.
+ * Cuts and joins the pages of @ranges that are not resident, so that they hold
+ * as little else as may be. Gate and lock held, the lock let go meanwhile.
  */
-int ts_pager_gather(struct ts_pager *pager, size_t count, size_t own_busy,
+int ts_pager_cut(struct ts_pager *pager, const struct ts_range *ranges,
+        size_t count, struct ts_shortage *ret_shortage);
+
+/* ---------------------------------------------------------------- evict.c */
+
+/*
+ * Takes about @bytes from whoever has them: at least a page, or nothing with
+ * *ret_taken = 0. Nothing is waited for but memory to copy to. Gate and lock
+ * held; the lock is let go for driver calls.
+ */
+int ts_pager_take_pages(struct ts_pager *pager, uint64_t bytes,
+        unsigned int flags, uint64_t *ret_taken,
+        struct ts_shortage *ret_shortage);
+
+/* ----------------------------------------------------------------- find.c */
+
+/*
+ * Sees to it that @bytes are idle or can be created, by taking pages where
+ * that is needed. @own_busy is how much of busy_count is the caller's. Gate
+ * and lock held; the lock is let go for driver calls.
+ */
+int ts_pager_gather(struct ts_pager *pager, uint64_t bytes, size_t own_busy,
         unsigned int flags, struct ts_shortage *ret_shortage);
 
-/* Takes up to @count pages from whoever has them; see ts_pager_gather. */
-int ts_pager_take_pages(struct ts_pager *pager, size_t count,
-        unsigned int flags, size_t *ret_taken,
-        struct ts_shortage *ret_shortage);
+/*
+ * Puts a chunk under every page of @pages, of what gather found, and copies
+ * in what is in host memory. After a failure none of them is resident.
+ */
+int ts_pager_bring(struct ts_pager *pager, struct ts_pages *pages,
+        unsigned int flags, struct ts_shortage *ret_shortage);
 
 /* Asks the driver what is in use; updates account. Gate and lock as above. */
 int ts_pager_measure(struct ts_pager *pager, uint64_t *ret_used_bytes,
         struct ts_shortage *ret_shortage);
 
-/* Gives up to @count idle chunks back to the driver. Gate and lock held. */
-void ts_pager_release_idle(struct ts_pager *pager, size_t count);
-
 /*
- * Driver work on @moves (move.c). Gate held, lock not. Out: copies what has to
- * be saved, then waits; nothing is unmapped. In: maps, opens, copies in, waits;
- * after a failure nothing of it is mapped.
+ * Gives idle chunks back to the driver until @bytes are given or no more are
+ * idle. Gate and lock held; the lock is let go for driver calls.
  */
-CUresult ts_move_out(struct ts_pager *pager, const struct ts_moves *moves);
-CUresult ts_move_in(struct ts_pager *pager, const struct ts_moves *moves);
+CUresult ts_pager_release_idle(struct ts_pager *pager, uint64_t bytes);
+
+/* ----------------------------------------------------------------- move.c */
+
+/* Driver calls; the gate is held, and the lock let go for each. */
+CUresult ts_move_map(struct ts_pager *pager, struct ts_page *page);
+CUresult ts_move_unmap(struct ts_pager *pager, struct ts_page *page);
 
 /* Opens mapped pages, @bytes from @address on, to those that may use them. */
 CUresult ts_move_open(struct ts_pager *pager, uint64_t address, uint64_t bytes);
 
-/* Takes the chunks from under @count pages, from @address on. */
-CUresult ts_move_unmap(struct ts_pager *pager, uint64_t address, size_t count);
+/* Notes the copies that @page needs; out: what is live, with slots for it. */
+int ts_copies_add(struct ts_pager *pager, struct ts_page *page, bool out);
+
+/*
+ * Issues pager->copies, behind what they come after, as one batch; none if
+ * there are none. *ret_batch is its number, the last one's else. After a
+ * failure nothing of it is under way.
+ */
+CUresult ts_copies_issue(struct ts_pager *pager, bool out, uint64_t *ret_batch);
+
+/* Waits on the host. Lock held, and let go. */
+CUresult ts_pager_wait_fence(
+        struct ts_pager *pager, const struct ts_fence *fence);
+
+/* ---------------------------------------------------------------- others */
 
 /* What @need_bytes at once take, for a line about it. Lock held. */
 void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
@@ -126,7 +198,7 @@ void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
 
 /*
  * Takes every chunk from under @segment, which no op uses. After a failure the
- * pages not reached are as they were. Gate held, room for the chunks reserved.
+ * pages not reached are as they were. Gate and lock held, the lock let go.
  */
 CUresult ts_pager_strip(struct ts_pager *pager, struct ts_segment *segment);
 

@@ -4,32 +4,40 @@
 
 #include "runtime/pager_internal.h"
 
+static CUresult strip_page(struct ts_pager *pager, struct ts_page *page)
+{
+	CUresult rc;
+
+	for (size_t i = 0; i < page->count; i++)
+		ts_unit_forget(pager, &page->units[i]);
+	if (page->resident)
+		ts_page_delist(pager, page);
+	ts_list_remove(&page->list);
+	page->resident = false;
+	rc = ts_pager_wait_fence(pager, &page->fence);
+	if (rc == CUDA_SUCCESS && page->mapping)
+		rc = ts_move_unmap(pager, page);
+	if (rc == CUDA_SUCCESS && page->chunk) {
+		page->chunk->fence = page->fence;
+		ts_chunks_put(&pager->chunks, page->chunk);
+		page->chunk = NULL;
+	} else if (page->chunk) {
+		page->resident = true;
+		ts_page_enlist(pager, page);
+	}
+	return rc;
+}
+
 CUresult ts_pager_strip(struct ts_pager *pager, struct ts_segment *segment)
 {
 	CUresult rc = CUDA_SUCCESS;
+	size_t i = 0;
 
-	for (size_t i = 0; i < segment->page_count && rc == CUDA_SUCCESS; i++) {
-		struct ts_page *page = &segment->pages[i];
-		struct ts_move move = {.page = page, .address = page->address};
+	while (i < segment->unit_count && rc == CUDA_SUCCESS) {
+		struct ts_page *page = segment->units[i].page;
 
-		ts_mutex_lock(&pager->lock);
-		ts_page_forget_host(pager, page);
-		move.handle = page->handle;
-		if (move.handle)
-			ts_page_delist(pager, page);
-		page->handle = 0;
-		ts_mutex_unlock(&pager->lock);
-		if (!move.handle)
-			continue;
-		rc = ts_move_unmap(pager, move.address, 1);
-		ts_mutex_lock(&pager->lock);
-		if (rc == CUDA_SUCCESS) {
-			ts_chunks_put(&pager->chunks, move.handle);
-		} else {
-			page->handle = move.handle;
-			ts_page_enlist(pager, page);
-		}
-		ts_mutex_unlock(&pager->lock);
+		i += page->count;
+		rc = strip_page(pager, page);
 	}
 	return rc;
 }
@@ -38,19 +46,20 @@ static CUresult place(
         struct ts_pager *pager, uint64_t bytes, uint64_t *ret_address)
 {
 	struct ts_segment *segment;
-	uint64_t address = 0;
-	bool slab = bytes < pager->page_bytes;
+	uint64_t address = 0, page_bytes;
+	bool slab = bytes < pager->unit_bytes;
 	CUresult rc;
 
 	ts_mutex_lock(&pager->lock);
+	page_bytes = pager->page_bytes;
 	for (struct ts_list *at = pager->slabs.next;
 	        slab && !address && at != &pager->slabs; at = at->next)
 		address = ts_slab_take(
 		        ts_container_of(at, struct ts_segment, slabs), bytes);
 	ts_mutex_unlock(&pager->lock);
 	if (!address) {
-		rc = ts_segment_create(
-		        pager->ops, bytes, pager->page_bytes, slab, &segment);
+		rc = ts_segment_create(pager->ops, bytes, pager->unit_bytes,
+		        page_bytes, slab, &segment);
 		if (rc != CUDA_SUCCESS)
 			return rc;
 		ts_mutex_lock(&pager->lock);
@@ -67,14 +76,14 @@ static CUresult place(
 static bool can_ever_fit(struct ts_pager *pager, uint64_t bytes,
         struct ts_shortage *ret_shortage)
 {
-	uint64_t pages = (bytes + pager->page_bytes - 1) / pager->page_bytes;
+	uint64_t units = (bytes + pager->unit_bytes - 1) / pager->unit_bytes;
 	uint64_t used;
 	bool fits;
 
 	ts_mutex_lock(&pager->lock);
 	for (int tries = 0;; tries++) {
 		ts_pager_describe(
-		        pager, pages * pager->page_bytes, ret_shortage);
+		        pager, units * pager->unit_bytes, ret_shortage);
 		fits = ret_shortage->least_limit_bytes <=
 		       ret_shortage->limit_bytes;
 		/* What others use may have become less since last asked. */
@@ -108,10 +117,10 @@ int ts_pager_alloc(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
 	}
 	ts_pager_live(pager, range.address, bytes);
 	/* While memory lasts it behaves as plain memory does. */
-	rc = ts_pager_begin(pager, &range, 1, flags | TS_BEGIN_NO_EVICT, &in,
-	        &out, ret_shortage);
+	rc = ts_pager_begin(pager, &range, 1, flags | TS_BEGIN_NO_EVICT,
+	        TS_STREAM_HOST, &in, &out, ret_shortage);
 	if (!rc)
-		ts_pager_end(pager, &range, 1, 0, false);
+		ts_pager_end(pager, &range, 1, TS_STREAM_HOST, false);
 	/* A lost context refuses an allocation as anything else. */
 	if (rc && ret_shortage->short_of == TS_SHORT_DRIVER &&
 	        ret_shortage->result != CUDA_ERROR_OUT_OF_MEMORY) {
@@ -125,11 +134,14 @@ int ts_pager_alloc(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
 
 static bool is_busy(const struct ts_segment *segment, uint64_t *last_op)
 {
-	for (size_t i = 0; i < segment->page_count; i++) {
-		if (segment->pages[i].busy)
+	for (size_t i = 0; i < segment->unit_count;
+	        i += segment->units[i].page->count) {
+		const struct ts_page *page = segment->units[i].page;
+
+		if (page->busy)
 			return true;
-		if (segment->pages[i].last_op > *last_op)
-			*last_op = segment->pages[i].last_op;
+		if (page->fence.op > *last_op)
+			*last_op = page->fence.op;
 	}
 	return false;
 }
@@ -159,18 +171,15 @@ static CUresult retire_first(struct ts_pager *pager, struct ts_list *freed)
 
 	ts_mutex_lock(&pager->lock);
 	rc = wait_unused(pager, segment);
-	if (rc == CUDA_SUCCESS &&
-	        ts_chunks_reserve(&pager->chunks, pager->chunks.created))
-		rc = CUDA_ERROR_OUT_OF_MEMORY;
-	ts_mutex_unlock(&pager->lock);
 	if (rc == CUDA_SUCCESS)
 		rc = ts_pager_strip(pager, segment);
+	if (rc == CUDA_SUCCESS) {
+		ts_list_remove(&segment->slabs);
+		ts_map_remove(&pager->segments, segment->base);
+	}
+	ts_mutex_unlock(&pager->lock);
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	ts_mutex_lock(&pager->lock);
-	ts_list_remove(&segment->slabs);
-	ts_map_remove(&pager->segments, segment->base);
-	ts_mutex_unlock(&pager->lock);
 	ts_segment_destroy(pager->ops, segment, true);
 	return CUDA_SUCCESS;
 }
@@ -190,7 +199,7 @@ static void collect_freed(struct ts_pager *pager, uint64_t address,
 		ts_list_remove(first);
 		ts_list_append(freed, first);
 	}
-	if (segment->units && !ts_slab_put(segment, address, bytes))
+	if (segment->taken && !ts_slab_put(segment, address, bytes))
 		return;
 	ts_list_remove(&segment->slabs);
 	ts_list_append(freed, &segment->slabs);
@@ -203,7 +212,7 @@ static void defer_free(struct ts_pager *pager, uint64_t address, uint64_t bytes)
 
 	ts_mutex_lock(&pager->lock);
 	segment = ts_segment_of(&pager->segments, address);
-	if (segment->units)
+	if (segment->taken)
 		ts_slab_put(segment, address, bytes);
 	else
 		ts_list_append(&pager->deferred, &segment->slabs);
@@ -245,7 +254,7 @@ CUresult ts_pager_free(struct ts_pager *pager, uint64_t address, uint64_t bytes,
 		ts_list_append(&pager->deferred, left);
 	}
 	/* To the driver, as the program expects of a free. */
-	ts_pager_release_idle(pager, pager->chunks.idle_count);
+	ts_pager_release_idle(pager, UINT64_MAX);
 	pager->no_room = false;
 	ts_mutex_unlock(&pager->lock);
 	ts_pager_leave_context(pager, entered);

@@ -31,11 +31,12 @@ static void renew_slots(struct ts_pager *pager)
 		struct ts_segment *segment =
 		        ts_container_of(node, struct ts_segment, node);
 
-		for (size_t i = 0; i < segment->page_count; i++)
-			if (segment->pages[i].host)
-				segment->pages[i].host = ts_hostpool_moved(
-				        &pager->host, segment->pages[i].host);
+		for (size_t i = 0; i < segment->unit_count; i++)
+			if (segment->units[i].slot)
+				segment->units[i].slot = ts_hostpool_moved(
+				        &pager->host, segment->units[i].slot);
 	}
+	ts_hostpool_reindex(&pager->host);
 }
 
 /* Under the lock: keys without a context meant the one that was the pager's. */
@@ -55,11 +56,29 @@ static void rename_streams(struct ts_streams *streams, CUcontext context)
 	streams->own = context;
 }
 
-static CUresult move_house(struct ts_pager *pager, CUcontext context)
+/* The copies under way, which go with the context's streams. */
+static CUresult end_copies(struct ts_pager *pager)
+{
+	struct ts_fence all;
+	CUresult rc;
+	bool entered = ts_pager_enter_context(pager);
+
+	ts_mutex_lock(&pager->lock);
+	all = (struct ts_fence){0, pager->out.issued, pager->in.issued};
+	rc = ts_pager_wait_fence(pager, &all);
+	ts_mutex_unlock(&pager->lock);
+	if (rc == CUDA_SUCCESS) {
+		ts_copyq_finish(&pager->out, true);
+		ts_copyq_finish(&pager->in, true);
+	}
+	ts_pager_leave_context(pager, entered);
+	return rc;
+}
+
+static CUresult copy_house(struct ts_pager *pager, CUcontext context)
 {
 	CUcontext popped;
 	CUstream stream = NULL;
-	bool entered;
 	CUresult rc = pager->ops->ctx_push(context);
 
 	if (rc != CUDA_SUCCESS)
@@ -67,9 +86,19 @@ static CUresult move_house(struct ts_pager *pager, CUcontext context)
 	rc = pager->ops->stream_create(&stream, CU_STREAM_NON_BLOCKING);
 	if (rc == CUDA_SUCCESS)
 		rc = ts_hostpool_rehouse(&pager->host, stream);
-	if (rc != CUDA_SUCCESS && stream)
+	if (stream)
 		pager->ops->stream_destroy(stream);
 	pager->ops->ctx_pop(&popped);
+	return rc;
+}
+
+static CUresult move_house(struct ts_pager *pager, CUcontext context)
+{
+	CUresult rc = end_copies(pager);
+	bool entered;
+
+	if (rc == CUDA_SUCCESS)
+		rc = copy_house(pager, context);
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	ts_mutex_lock(&pager->lock);
@@ -78,13 +107,10 @@ static CUresult move_house(struct ts_pager *pager, CUcontext context)
 	ts_mutex_unlock(&pager->lock);
 	entered = ts_pager_enter_context(pager);
 	ts_hostpool_drop_former(&pager->host);
-	if (pager->stream)
-		pager->ops->stream_destroy(pager->stream);
 	ts_pager_leave_context(pager, entered);
 	ts_mutex_lock(&pager->lock);
 	pager->context = context;
 	ts_mutex_unlock(&pager->lock);
-	pager->stream = stream;
 	return CUDA_SUCCESS;
 }
 
@@ -104,10 +130,13 @@ static CUresult open_segment(
 	CUresult rc = CUDA_SUCCESS;
 
 	/* Who holds the gate is the one to change what is mapped. */
-	for (size_t i = 0; i < segment->page_count && rc == CUDA_SUCCESS; i++)
-		if (segment->pages[i].handle)
-			rc = ts_move_open(pager, segment->pages[i].address,
-			        pager->page_bytes);
+	for (size_t i = 0; i < segment->unit_count && rc == CUDA_SUCCESS;
+	        i += segment->units[i].page->count) {
+		const struct ts_page *page = segment->units[i].page;
+
+		if (page->mapping)
+			rc = ts_move_open(pager, page->address, page->bytes);
+	}
 	return rc;
 }
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Address ranges under the program's allocations and their pages. A segment is
- * one reservation: one allocation of a chunk or more, or a slab of one page
+ * one reservation: one allocation of a unit or more, or a slab of one unit
  * that smaller allocations share. Addresses stay as they are for the life of
  * the allocation; what is mapped under them is the pager's affair.
+ *
+ * A unit is the least that can be mapped. A page is what moves as one: a run
+ * of units, under which there is one chunk. Whole allocations begin as few
+ * large pages, since every call that maps costs; a page that is not resident
+ * can be cut where a block ends, or joined with its neighbour.
  *
  * Everything here is guarded by the pager's lock; reserving and freeing
  * addresses calls the driver and is done without it.
@@ -17,6 +22,8 @@
 
 #include "agent/base/list.h"
 #include "agent/base/map.h"
+#include "runtime/chunks.h"
+#include "runtime/fence.h"
 #include "runtime/ops.h"
 
 enum ts_pin {
@@ -29,48 +36,90 @@ enum ts_pin {
 #define TS_SLAB_UNIT_BYTES 512
 #define TS_PAGE_USES       14
 
+struct ts_unit {
+	struct ts_page *page; /* that it is part of */
+	void *slot;           /* host memory that has its content, or had it */
+	uint32_t live_bytes;  /* of live blocks in it */
+};
+
 struct ts_page {
-	struct ts_list list; /* in one of the pager's lists while resident */
-	uint64_t address;
-	CUmemGenericAllocationHandle handle; /* 0: not resident */
-	void *host;                  /* slot with its content, or NULL */
-	uint64_t last_op;            /* number of the last op that used it */
+	struct ts_list list;  /* in one of the pager's lists */
+	struct ts_list alias; /* in chunk->mappers of what is mapped */
+	struct ts_segment *segment;
+	struct ts_unit *units;
+	size_t count; /* of units */
+	uint64_t address, bytes;
+	struct ts_chunk *chunk;   /* whose tenant it is, or NULL */
+	struct ts_chunk *mapping; /* what is mapped at the address, or NULL */
+
+	/*
+	 * Whatever touched it so far: ops, copies out and in. A new tenant of
+	 * a chunk takes over what touched the former.
+	 */
+	struct ts_fence fence;
+	uint64_t former_op; /* ops of former tenants up to this one */
+	bool former;        /* former_op, fence.out are of former tenants */
+
 	uint64_t mark;               /* last slow path that counted it */
 	uint64_t next_use;           /* when it is expected; see foresee.h */
 	uint32_t uses[TS_PAGE_USES]; /* ring of when it was used */
 	uint8_t use_at;              /* where the last one stands */
-	uint32_t live_bytes;         /* of live blocks in it */
-	uint32_t life;               /* counts the times it became free */
-	uint16_t busy;               /* ops between begin and end */
 	uint8_t pins;                /* enum ts_pin, as bits */
-	bool written;                /* has content that @host does not hold */
-	bool spare;                  /* its list is that of free pages */
+	uint16_t busy;               /* ops between begin and end */
+	size_t live_units;
+	bool resident; /* in its chunk, or on its way there by a copy issued */
+	bool opened;   /* what is mapped may be accessed */
+	bool written;  /* has content that the slots do not hold */
+	bool leaving;  /* a copy of it is being issued; see evict.c */
+	bool spare;    /* its list is that of free pages */
 };
 
 struct ts_segment {
 	struct ts_map_node node; /* by base */
-	uint64_t base, bytes;    /* bytes: a multiple of the page */
-	uint64_t page_bytes;
-	size_t page_count;
-	struct ts_page *pages;
+	uint64_t base, bytes;    /* bytes: a multiple of the unit */
+	uint64_t unit_bytes;
+	size_t unit_count;
+	struct ts_unit *units;
 	struct ts_list slabs; /* in the pager's list of slabs or freed ones */
-	uint8_t *units;       /* slab: one byte a unit, 1 = taken; else NULL */
-	size_t units_taken;   /* slab */
+	uint8_t *taken;       /* slab: one byte a piece, 1 = taken; else NULL */
+	size_t taken_count;   /* slab */
 };
 
 /*
- * A new segment of at least @bytes. CUDA_ERROR_OUT_OF_MEMORY without host
- * memory for it, else what the driver answers. Lock not held.
+ * A new segment of at least @bytes in pages of at most @page_bytes.
+ * CUDA_ERROR_OUT_OF_MEMORY without host memory for it, else what the driver
+ * answers. Lock not held.
  */
 CUresult ts_segment_create(const struct ts_gpu_ops *ops, uint64_t bytes,
-        uint64_t page_bytes, bool slab, struct ts_segment **ret_segment);
+        uint64_t unit_bytes, uint64_t page_bytes, bool slab,
+        struct ts_segment **ret_segment);
 
-/* Gives the addresses back where @driver_alive; no page may be resident. */
+/* Gives the addresses back where @driver_alive; nothing may be mapped. */
 void ts_segment_destroy(const struct ts_gpu_ops *ops,
         struct ts_segment *segment, bool driver_alive);
 
 /* The segment of @map that @address lies in, or NULL. */
 struct ts_segment *ts_segment_of(const struct ts_map *map, uint64_t address);
+
+static inline size_t ts_page_first(const struct ts_page *page)
+{
+	return (size_t)(page->units - page->segment->units);
+}
+
+/* The page after @page in its segment, or NULL. */
+struct ts_page *ts_page_after(const struct ts_page *page);
+
+/*
+ * Cuts a page, of which nothing is mapped, so that one ends before unit @at of
+ * the segment. -ENOMEM without host memory for it.
+ */
+int ts_page_cut(struct ts_page *page, size_t at);
+
+/* Joins a page with the one after it; of both nothing is mapped. */
+void ts_page_join(struct ts_page *page);
+
+/* True where some unit has its content in host memory. */
+bool ts_page_has_slots(const struct ts_page *page);
 
 /* Takes @bytes of a slab, 0 where they do not fit. */
 uint64_t ts_slab_take(struct ts_segment *slab, uint64_t bytes);

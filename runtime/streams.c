@@ -13,8 +13,13 @@ void ts_streams_init(
 	streams->own = own;
 }
 
-void ts_streams_finish(struct ts_streams *streams)
+void ts_streams_finish(struct ts_streams *streams, bool driver_alive)
 {
+	for (size_t i = 0; driver_alive && i < streams->count; i++)
+		for (size_t j = 0; j < TS_STREAM_MARKS; j++)
+			if (streams->streams[i].marks[j].event)
+				streams->ops->event_destroy(
+				        streams->streams[i].marks[j].event);
 	free(streams->streams);
 	streams->streams = NULL;
 	streams->count = 0;
@@ -40,6 +45,20 @@ static struct ts_stream *find(struct ts_streams *streams, ts_stream_key key)
 		if (streams->streams[i].key == key)
 			return &streams->streams[i];
 	return NULL;
+}
+
+/* Its events stay for the next stream of the entry. */
+static void clear(struct ts_stream *stream, ts_stream_key key)
+{
+	for (size_t i = 0; i < TS_STREAM_MARKS; i++)
+		stream->marks[i].number = 0;
+	stream->key = key;
+	stream->context = NULL;
+	stream->issued = 0;
+	stream->done = 0;
+	stream->since_mark = 0;
+	stream->marking = false;
+	stream->waits = (struct ts_fence){0};
 }
 
 static bool pending(const struct ts_stream *stream, uint64_t number)
@@ -69,6 +88,9 @@ static bool grow(struct ts_streams *streams)
 /* A place for a new stream: that of an idle one before more memory. */
 static struct ts_stream *place(struct ts_streams *streams)
 {
+	for (size_t i = 0; i < streams->count; i++)
+		if (streams->streams[i].key == TS_STREAM_NONE)
+			return &streams->streams[i];
 	if (streams->count == streams->capacity)
 		for (size_t i = 0; i < streams->count; i++)
 			if (streams->streams[i].done >=
@@ -76,10 +98,11 @@ static struct ts_stream *place(struct ts_streams *streams)
 				return &streams->streams[i];
 	if (streams->count == streams->capacity && !grow(streams))
 		return NULL;
+	streams->streams[streams->count] = (struct ts_stream){0};
 	return &streams->streams[streams->count++];
 }
 
-static struct ts_stream *find_or_add(
+struct ts_stream *ts_streams_entry(
         struct ts_streams *streams, ts_stream_key key)
 {
 	struct ts_stream *stream = find(streams, key);
@@ -90,14 +113,14 @@ static struct ts_stream *find_or_add(
 		key &= TS_STREAM_KIND;
 	stream = place(streams);
 	if (stream)
-		*stream = (struct ts_stream){.key = key};
+		clear(stream, key);
 	return stream;
 }
 
 int ts_streams_issued(
         struct ts_streams *streams, ts_stream_key key, uint64_t number)
 {
-	struct ts_stream *stream = find_or_add(streams, key);
+	struct ts_stream *stream = ts_streams_entry(streams, key);
 
 	if (!stream)
 		return -ENOMEM;
@@ -114,11 +137,11 @@ void ts_streams_destroyed(
 	if (!stream)
 		return;
 	last = *stream;
-	*stream = streams->streams[--streams->count];
+	clear(stream, TS_STREAM_NONE);
 	if (last.done >= last.issued)
 		return;
 	/* There is a place: one was just left. */
-	rest = find_or_add(streams, ts_stream_whole(context));
+	rest = ts_streams_entry(streams, ts_stream_whole(context));
 	if (last.issued > rest->issued)
 		rest->issued = last.issued;
 }
@@ -126,8 +149,9 @@ void ts_streams_destroyed(
 static bool is_of(const struct ts_streams *streams,
         const struct ts_stream *stream, CUcontext context)
 {
-	return context_of(streams, stream) ==
-	       (context ? context : streams->own);
+	return stream->key != TS_STREAM_NONE &&
+	       context_of(streams, stream) ==
+	               (context ? context : streams->own);
 }
 
 void ts_streams_synchronized(
@@ -144,12 +168,17 @@ void ts_streams_synchronized(
 
 void ts_streams_context_gone(struct ts_streams *streams, CUcontext context)
 {
-	size_t kept = 0;
+	for (size_t i = 0; i < streams->count; i++) {
+		struct ts_stream *stream = &streams->streams[i];
 
-	for (size_t i = 0; i < streams->count; i++)
-		if (!is_of(streams, &streams->streams[i], context))
-			streams->streams[kept++] = streams->streams[i];
-	streams->count = kept;
+		/* Its events went with it. */
+		if (stream->marks_context == context) {
+			memset(stream->marks, 0, sizeof(stream->marks));
+			stream->marks_context = NULL;
+		}
+		if (is_of(streams, stream, context))
+			clear(stream, TS_STREAM_NONE);
+	}
 }
 
 void ts_streams_ask_contexts(struct ts_streams *streams, struct ts_mutex *lock)
@@ -219,29 +248,225 @@ static CUresult wait_for(
 	return rc;
 }
 
+/* The earliest mark behind all ops of @stream up to @number, or NULL. */
+static const struct ts_mark *mark_behind(
+        const struct ts_stream *stream, uint64_t number)
+{
+	const struct ts_mark *found = NULL;
+
+	if (number > stream->issued)
+		number = stream->issued;
+	for (size_t i = 0; i < TS_STREAM_MARKS; i++) {
+		const struct ts_mark *mark = &stream->marks[i];
+
+		if (mark->number >= number && mark->number &&
+		        (!found || mark->number < found->number))
+			found = mark;
+	}
+	return found;
+}
+
 CUresult ts_streams_wait(
         struct ts_streams *streams, uint64_t number, struct ts_mutex *lock)
 {
 	CUresult rc = CUDA_SUCCESS;
-	size_t i = 0;
 
-	/* Streams may come and go while the lock is let go: start again. */
-	while (rc == CUDA_SUCCESS && i < streams->count) {
+	/* Entries stay where they are, while the lock is let go too. */
+	for (size_t i = 0; i < streams->count && rc == CUDA_SUCCESS; i++) {
 		struct ts_stream stream = streams->streams[i];
+		const struct ts_mark *mark = mark_behind(&stream, number);
 
-		if (!pending(&stream, number)) {
-			i++;
+		if (!pending(&stream, number))
 			continue;
-		}
 		ts_mutex_unlock(lock);
-		rc = wait_for(streams, &stream);
+		if (mark)
+			rc = streams->ops->event_synchronize(mark->event);
+		else
+			rc = wait_for(streams, &stream);
 		ts_mutex_lock(lock);
 		if (rc == CUDA_SUCCESS)
-			ts_streams_synchronized(
-			        streams, stream.key, stream.issued);
-		i = 0;
+			ts_streams_synchronized(streams, stream.key,
+			        mark ? mark->number : stream.issued);
 	}
 	return rc;
+}
+
+static bool can_mark(const struct ts_stream *stream)
+{
+	return stream->key != TS_STREAM_NONE &&
+	       !(stream->key & TS_STREAM_PER_THREAD) && !stream->marking;
+}
+
+bool ts_streams_mark_due(struct ts_streams *streams, ts_stream_key key)
+{
+	struct ts_stream *stream;
+
+	if (!streams->marks || key & TS_STREAM_PER_THREAD)
+		return false;
+	stream = find(streams, key);
+	return stream && ++stream->since_mark >= TS_STREAM_STRIDE &&
+	       can_mark(stream);
+}
+
+static CUstream handle_of(ts_stream_key key)
+{
+	return key & TS_STREAM_LEGACY ? CU_STREAM_LEGACY
+	                              : (CUstream)(uintptr_t)key;
+}
+
+/* With the lock held, and let go; false where nothing was recorded. */
+static bool record(struct ts_streams *streams, size_t at, uint64_t number,
+        CUcontext context, struct ts_mutex *lock)
+{
+	struct ts_stream *stream = &streams->streams[at];
+	unsigned int which = stream->next_mark;
+	CUevent event = stream->marks[which].event;
+	ts_stream_key key = stream->key;
+	CUresult rc = CUDA_SUCCESS;
+
+	if (stream->marks_context && stream->marks_context != context)
+		return false;
+	stream->marking = true;
+	/* While it is recorded anew it stands for nothing. */
+	stream->marks[which].number = 0;
+	ts_mutex_unlock(lock);
+	if (!event)
+		rc = streams->ops->event_create(
+		        &event, CU_EVENT_DISABLE_TIMING);
+	if (rc == CUDA_SUCCESS)
+		rc = streams->ops->event_record(event, handle_of(key));
+	ts_mutex_lock(lock);
+	stream = &streams->streams[at];
+	if (event)
+		stream->marks_context = context;
+	stream->marks[which].event = event;
+	/* The entry was given to another stream meanwhile. */
+	if (stream->key != key)
+		return false;
+	stream->marking = false;
+	stream->since_mark = 0;
+	if (rc != CUDA_SUCCESS)
+		return false;
+	stream->marks[which].number = number;
+	stream->next_mark = (which + 1) % TS_STREAM_MARKS;
+	return true;
+}
+
+void ts_streams_mark(struct ts_streams *streams, ts_stream_key key,
+        uint64_t number, struct ts_mutex *lock)
+{
+	CUcontext context = NULL;
+	struct ts_stream *stream;
+
+	if (streams->ops->ctx_get_current(&context) != CUDA_SUCCESS)
+		return;
+	ts_mutex_lock(lock);
+	stream = find(streams, key);
+	if (stream && can_mark(stream) && number <= stream->issued)
+		record(streams, (size_t)(stream - streams->streams), number,
+		        context, lock);
+	ts_mutex_unlock(lock);
+}
+
+/* A mark behind all that @at has been given so far. Lock held, let go. */
+static bool mark_now(
+        struct ts_streams *streams, size_t at, struct ts_mutex *lock)
+{
+	struct ts_stream *stream = &streams->streams[at];
+	ts_stream_key key = stream->key;
+	uint64_t number = stream->issued;
+	CUcontext context, popped;
+	bool done = false;
+
+	if (!can_mark(stream))
+		return false;
+	context = context_of(streams, stream);
+	ts_mutex_unlock(lock);
+	if (!context && streams->ops->stream_get_ctx(
+	                        handle_of(key), &context) != CUDA_SUCCESS)
+		context = NULL;
+	if (context && streams->ops->ctx_push(context) != CUDA_SUCCESS)
+		context = NULL;
+	ts_mutex_lock(lock);
+	if (!context)
+		return false;
+	stream = &streams->streams[at];
+	if (stream->key == key && can_mark(stream)) {
+		if (!(key & TS_STREAM_KIND))
+			stream->context = context;
+		done = record(streams, at, number, context, lock);
+	}
+	ts_mutex_unlock(lock);
+	streams->ops->ctx_pop(&popped);
+	ts_mutex_lock(lock);
+	return done;
+}
+
+static CUresult order_behind(struct ts_streams *streams, size_t at,
+        uint64_t number, CUstream waiter, struct ts_mutex *lock)
+{
+	const struct ts_mark *mark = mark_behind(&streams->streams[at], number);
+	struct ts_stream stream;
+	CUevent event;
+	CUresult rc;
+
+	if (!mark && mark_now(streams, at, lock))
+		mark = mark_behind(&streams->streams[at], number);
+	stream = streams->streams[at];
+	event = mark ? mark->event : NULL;
+	ts_mutex_unlock(lock);
+	if (event)
+		rc = streams->ops->stream_wait_event(
+		        waiter, event, CU_EVENT_WAIT_DEFAULT);
+	else
+		rc = wait_for(streams, &stream);
+	ts_mutex_lock(lock);
+	if (!event && rc == CUDA_SUCCESS)
+		ts_streams_synchronized(streams, stream.key, stream.issued);
+	return rc;
+}
+
+CUresult ts_streams_order(struct ts_streams *streams, uint64_t number,
+        ts_stream_key except, CUstream waiter, struct ts_mutex *lock)
+{
+	struct ts_stream *own = except ? find(streams, except) : NULL;
+	size_t skip = own ? (size_t)(own - streams->streams) : SIZE_MAX;
+	CUresult rc = CUDA_SUCCESS;
+
+	/* What a thread's stream is called many threads' streams are. */
+	if (except & TS_STREAM_PER_THREAD)
+		skip = SIZE_MAX;
+	for (size_t i = 0; i < streams->count && rc == CUDA_SUCCESS; i++)
+		if (i != skip && pending(&streams->streams[i], number))
+			rc = order_behind(streams, i, number, waiter, lock);
+	return rc;
+}
+
+void ts_streams_poll(struct ts_streams *streams, struct ts_mutex *lock)
+{
+	for (size_t i = 0; i < streams->count; i++) {
+		/* From the last mark back. */
+		for (unsigned int j = 1; j <= TS_STREAM_MARKS; j++) {
+			struct ts_stream *stream = &streams->streams[i];
+			struct ts_mark mark =
+			        stream->marks[(stream->next_mark +
+			                              TS_STREAM_MARKS - j) %
+			                      TS_STREAM_MARKS];
+			ts_stream_key key = stream->key;
+			CUresult rc;
+
+			if (mark.number <= stream->done)
+				break;
+			ts_mutex_unlock(lock);
+			rc = streams->ops->event_query(mark.event);
+			ts_mutex_lock(lock);
+			if (rc != CUDA_SUCCESS ||
+			        streams->streams[i].key != key)
+				continue;
+			finished(&streams->streams[i], mark.number);
+			break;
+		}
+	}
 }
 
 void ts_streams_wait_beside_capture(

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "agent/base/lock.h"
+#include "runtime/fence.h"
 #include "runtime/ops.h"
 
 /*
@@ -39,6 +40,18 @@ static inline ts_stream_key ts_stream_whole(CUcontext context)
 	return TS_STREAM_PER_THREAD | (uint64_t)(uintptr_t)context;
 }
 
+/* A point in a stream that can be waited for. */
+struct ts_mark {
+	CUevent event;   /* NULL: not created yet */
+	uint64_t number; /* of the last op before it; 0: not recorded */
+};
+
+#define TS_STREAM_MARKS  8
+#define TS_STREAM_STRIDE 16 /* ops between marks */
+
+/* The key of an entry that is free. */
+#define TS_STREAM_NONE UINT64_MAX
+
 struct ts_stream {
 	/*
 	 * With TS_STREAM_PER_THREAD what cannot be waited for one by one: the
@@ -48,6 +61,13 @@ struct ts_stream {
 	CUcontext context; /* of a handle; NULL: not asked for yet */
 	uint64_t issued;   /* number of its last op */
 	uint64_t done;     /* every op up to this number is finished */
+
+	struct ts_mark marks[TS_STREAM_MARKS];
+	CUcontext marks_context; /* that the events belong to */
+	unsigned int next_mark, since_mark;
+	bool marking; /* some thread records one */
+	/* What its ops wait for already, see ts_pager_begin(). */
+	struct ts_fence waits;
 };
 
 struct ts_streams {
@@ -55,11 +75,12 @@ struct ts_streams {
 	CUcontext own; /* the pager's, current while it waits */
 	struct ts_stream *streams;
 	size_t count, capacity;
+	bool marks; /* somebody will ask for exact points */
 };
 
 void ts_streams_init(struct ts_streams *streams, const struct ts_gpu_ops *ops,
         CUcontext own);
-void ts_streams_finish(struct ts_streams *streams);
+void ts_streams_finish(struct ts_streams *streams, bool driver_alive);
 
 /*
  * Op @number was issued on @key. Lock held. Without host memory for a new
@@ -94,6 +115,35 @@ void ts_streams_ask_contexts(struct ts_streams *streams, struct ts_mutex *lock);
 
 /* True where every op up to @number is known to be done. Lock held. */
 bool ts_streams_done(const struct ts_streams *streams, uint64_t number);
+
+/*
+ * True where the op just issued on @key should be followed by a mark: the
+ * caller then calls ts_streams_mark() from the thread that issued it.
+ */
+bool ts_streams_mark_due(struct ts_streams *streams, ts_stream_key key);
+
+/*
+ * Records a mark behind op @number of @key, in the current context. Without
+ * one waits are longer, that is all. Lock not held.
+ */
+void ts_streams_mark(struct ts_streams *streams, ts_stream_key key,
+        uint64_t number, struct ts_mutex *lock);
+
+/*
+ * Makes @waiter, a stream of the current context, wait for every op up to
+ * @number but those of @except (0: none); waits on the host for what no event
+ * can stand for. Nothing may be capturing. The lock is held, and let go
+ * meanwhile.
+ */
+CUresult ts_streams_order(struct ts_streams *streams, uint64_t number,
+        ts_stream_key except, CUstream waiter, struct ts_mutex *lock);
+
+/* Finds out, without waiting, what is done. Lock held, and let go. */
+void ts_streams_poll(struct ts_streams *streams, struct ts_mutex *lock);
+
+/* The entry of @key, made where there is none; NULL without memory. */
+struct ts_stream *ts_streams_entry(
+        struct ts_streams *streams, ts_stream_key key);
 
 /*
  * Waits until every op up to @number is done. @lock is held at call and

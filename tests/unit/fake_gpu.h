@@ -2,7 +2,8 @@
 /*
  * A device for unit tests of runtime/: its memory is a file, mapped where the
  * pager maps it, so that content is real and a missing page faults. "Kernels"
- * are writes of the test, in flight until their stream is waited for. One per
+ * are writes of the test, in flight until the host waits for them; two that
+ * meet with nothing to order them, one a write, are a violation. One per
  * process; any thread may call it, once it was reset.
  */
 #ifndef FAKE_GPU_H
@@ -27,8 +28,8 @@ struct fake_gpu {
 	CUresult fail_with;
 	unsigned int violations; /* things the driver would not forgive */
 	unsigned int copies, maps, unmaps, waits;
-	unsigned int handles, reservations; /* that exist */
-	CUcontext context;                  /* current in every thread */
+	unsigned int handles, reservations, events; /* that exist */
+	CUcontext context;   /* current in every thread */
 	unsigned int opened; /* devices named in the last set_access */
 };
 
@@ -39,5 +40,8 @@ void fake_gpu_reset(uint64_t total_bytes, uint64_t context_bytes);
 
 /* A kernel on @stream uses [address, address + bytes) from now on. */
 void fake_gpu_launch(uintptr_t stream, uint64_t address, uint64_t bytes);
+
+/* Its events go with it. */
+void fake_gpu_context_gone(CUcontext context);
 
 #endif

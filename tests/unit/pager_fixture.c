@@ -8,7 +8,7 @@ void setup_with(uint64_t limit_pages, uint64_t host_pages)
 	struct ts_pager_options options = {
 	        .limit_bytes = CONTEXT + limit_pages * PAGE,
 	        .host_limit_bytes = host_pages * PAGE,
-	        .page_bytes = PAGE,
+	        .unit_bytes = PAGE,
 	};
 
 	fake_gpu_reset(512 * PAGE, CONTEXT);
@@ -21,6 +21,7 @@ void teardown(void)
 	ck_assert_uint_eq(fake_gpu.violations, 0);
 	ck_assert_uint_eq(fake_gpu.handles, 0);
 	ck_assert_uint_eq(fake_gpu.reservations, 0);
+	ck_assert_uint_eq(fake_gpu.events, 0);
 }
 
 uint64_t alloc(uint64_t bytes)
@@ -40,18 +41,20 @@ struct ts_range range(uint64_t address, uint64_t bytes)
 	        .access = TS_ACCESS_READWRITE};
 }
 
-int begin(struct ts_range *ranges, size_t count)
+int begin(struct ts_range *ranges, size_t count, ts_stream_key stream)
 {
 	struct ts_shortage shortage;
 	uint64_t in = 0, out = 0;
 
-	return ts_pager_begin(pager, ranges, count, 0, &in, &out, &shortage);
+	return ts_pager_begin(
+	        pager, ranges, count, 0, stream, &in, &out, &shortage);
 }
 
 int write_op(uint64_t address, uint64_t bytes, int value, ts_stream_key stream)
 {
 	struct ts_range one = range(address, bytes);
-	int rc = begin(&one, 1);
+	int rc = begin(&one, 1,
+	        stream & TS_STREAM_KIND ? stream & TS_STREAM_KIND : stream);
 
 	if (rc)
 		return rc;
@@ -67,7 +70,7 @@ void expect_bytes(uint64_t address, uint64_t bytes, int value)
 	const unsigned char *at = (const unsigned char *)(uintptr_t)address;
 
 	one.access = TS_ACCESS_READ;
-	ck_assert_int_eq(begin(&one, 1), 0);
+	ck_assert_int_eq(begin(&one, 1, STREAM_A), 0);
 	for (uint64_t i = 0; i < bytes; i++)
 		if (at[i] != value)
 			ck_abort_msg("byte %llu: %d, not %d",
@@ -80,7 +83,7 @@ void read_op(uint64_t address, uint64_t bytes)
 	struct ts_range one = range(address, bytes);
 
 	one.access = TS_ACCESS_READ;
-	ck_assert_int_eq(begin(&one, 1), 0);
+	ck_assert_int_eq(begin(&one, 1, STREAM_A), 0);
 	ts_pager_end(pager, &one, 1, STREAM_A, true);
 }
 

@@ -24,7 +24,7 @@ void setup_with(uint64_t limit_pages, uint64_t host_pages);
 void teardown(void);
 uint64_t alloc(uint64_t bytes);
 struct ts_range range(uint64_t address, uint64_t bytes);
-int begin(struct ts_range *ranges, size_t count);
+int begin(struct ts_range *ranges, size_t count, ts_stream_key stream);
 /* An op that writes @value to every byte of the range. */
 int write_op(uint64_t address, uint64_t bytes, int value, ts_stream_key stream);
 void expect_bytes(uint64_t address, uint64_t bytes, int value);

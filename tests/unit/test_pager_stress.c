@@ -26,15 +26,18 @@ static uint32_t random_below(uint32_t bound)
 
 static void check_chunks(void)
 {
-	size_t resident = 0;
+	uint64_t resident = 0;
 	struct ts_list *lists[] = {&pager->used, &pager->spare};
 
 	for (int i = 0; i < 2; i++)
 		for (struct ts_list *at = lists[i]->next; at != lists[i];
 		        at = at->next)
-			resident++;
+			resident += ts_container_of(at, struct ts_page, list)
+			                    ->bytes;
+	ck_assert_uint_eq(pager->chunks.created_bytes,
+	        resident + pager->chunks.idle_bytes);
 	ck_assert_uint_eq(
-	        pager->chunks.created, resident + pager->chunks.idle_count);
+	        fake_gpu.used_bytes, CONTEXT + pager->chunks.created_bytes);
 	ck_assert_uint_eq(fake_gpu.handles, pager->chunks.created);
 	ck_assert_uint_eq(pager->busy_count, 0);
 }
@@ -172,7 +175,7 @@ static void *work(void *argument)
 		        (const unsigned char *)(uintptr_t)address;
 
 		state = state * 6364136223846793005ull + 1442695040888963407ull;
-		if (begin(&one, 1))
+		if (begin(&one, 1, STREAM_A))
 			return (void *)"refused";
 		if (values[which] && (at[0] != values[which] ||
 		                             at[2 * PAGE - 1] != values[which]))
