@@ -77,22 +77,41 @@ void ts_pager_leave_moving(struct ts_pager *pager, unsigned int flags,
 		pager->ops->exchange_capture_mode(&mode);
 }
 
+static CUresult wait_ops(struct ts_pager *pager, uint64_t number)
+{
+	uint64_t begin = ts_now_ns();
+	CUresult rc = ts_streams_wait(&pager->streams, number, &pager->lock);
+
+	pager->stats.wait_ops_ns += ts_now_ns() - begin;
+	return rc;
+}
+
+static CUresult wait_copies(
+        struct ts_pager *pager, const struct ts_fence *until)
+{
+	uint64_t begin = ts_now_ns();
+	CUresult rc;
+
+	ts_mutex_unlock(&pager->lock);
+	rc = ts_copyq_wait(&pager->out, until->out, &pager->lock);
+	if (rc == CUDA_SUCCESS)
+		rc = ts_copyq_wait(&pager->in, until->in, &pager->lock);
+	ts_mutex_lock(&pager->lock);
+	pager->stats.wait_copies_ns += ts_now_ns() - begin;
+	return rc;
+}
+
 CUresult ts_pager_wait_fence(
         struct ts_pager *pager, const struct ts_fence *fence)
 {
 	const struct ts_fence until = *fence;
-	uint64_t begin = ts_now_ns();
-	CUresult rc = ts_streams_wait(&pager->streams, until.op, &pager->lock);
+	CUresult rc = CUDA_SUCCESS;
 
-	pager->stats.wait_ops_ns += ts_now_ns() - begin;
-	begin = ts_now_ns();
-	ts_mutex_unlock(&pager->lock);
-	if (rc == CUDA_SUCCESS)
-		rc = ts_copyq_wait(&pager->out, until.out, &pager->lock);
-	if (rc == CUDA_SUCCESS)
-		rc = ts_copyq_wait(&pager->in, until.in, &pager->lock);
-	ts_mutex_lock(&pager->lock);
-	pager->stats.wait_copies_ns += ts_now_ns() - begin;
+	if (!ts_streams_done(&pager->streams, until.op))
+		rc = wait_ops(pager, until.op);
+	if (rc == CUDA_SUCCESS &&
+	        (until.out > pager->out.done || until.in > pager->in.done))
+		rc = wait_copies(pager, &until);
 	return rc;
 }
 

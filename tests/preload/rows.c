@@ -14,6 +14,9 @@
 #include "tests/simgpu/clients/code_images.h"
 
 #define SPARES 4
+/* Unlike the buffers, so that their memory is not just lent out but unmapped.
+ */
+#define SPARE_BYTES (BUFFER_BYTES + 2 * MIB)
 
 CUdeviceptr a, b;
 unsigned char *in_a, *in_b, *host;
@@ -69,7 +72,7 @@ static void start(void)
 	        "kernel");
 	buffer_free(&cubin);
 	for (int i = 0; i < SPARES; i++)
-		must(DRIVER(cuMemAlloc)(&spares[i], BUFFER_BYTES), "spares");
+		must(DRIVER(cuMemAlloc)(&spares[i], SPARE_BYTES), "spares");
 	in_a = malloc(BUFFER_BYTES);
 	in_b = malloc(BUFFER_BYTES);
 	host = malloc(BUFFER_BYTES);
@@ -102,7 +105,7 @@ static void push_out(void)
 	static size_t less;
 
 	for (int i = 0; i < SPARES; i++)
-		must(DRIVER(cuMemsetD8)(spares[i], 1, BUFFER_BYTES - ++less),
+		must(DRIVER(cuMemsetD8)(spares[i], 1, SPARE_BYTES - ++less),
 		        "spares");
 }
 
