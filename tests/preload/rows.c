@@ -16,7 +16,7 @@
 #define SPARES 4
 /* Unlike the buffers, so that their memory is not just lent out but unmapped.
  */
-#define SPARE_BYTES (BUFFER_BYTES + 2 * MIB)
+#define SPARE_BYTES (2 * BUFFER_BYTES)
 
 CUdeviceptr a, b;
 unsigned char *in_a, *in_b, *host;
