@@ -12,6 +12,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/torch")]
@@ -19,6 +20,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/torch")]
 import runner  # noqa: E402
 from runner import Case, Count, Failure  # noqa: E402
 import cases as torch_cases  # noqa: E402
+
+PLOT_GROWTH = ROOT / "tests/bench/plot_growth.py"
 
 CHECK_LINE = re.compile(
     r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", re.M
@@ -117,9 +120,9 @@ def meson_tests(folder, environment, *options):
     return total
 
 
-def sanitizer_tests(name):
-    """Build the C parts with a sanitizer and run the C tests under it."""
-    options, environment = SANITIZERS[name]
+def sanitizer_folder(name):
+    """The build folder of a sanitizer, set up once."""
+    options, _ = SANITIZERS[name]
     folder = f"build-{name}"
     arguments = [f"-Db_sanitize={options}", "-Db_lundef=false"]
     headers = ROOT / "build/setup-options"
@@ -130,6 +133,13 @@ def sanitizer_tests(name):
     ]
     if not (ROOT / folder / "build.ninja").exists():
         command(["meson", "setup", folder, *arguments])
+    return folder
+
+
+def sanitizer_tests(name):
+    """Build the C parts with a sanitizer and run the C tests under it."""
+    _, environment = SANITIZERS[name]
+    folder = sanitizer_folder(name)
     command(["ninja", "-C", folder])
     return meson_tests(
         folder,
@@ -137,6 +147,57 @@ def sanitizer_tests(name):
         "--timeout-multiplier=10",
         *(f"--no-suite={suite}" for suite in NOT_SANITIZED),
     )
+
+
+def planner_growth():
+    """Planning time against the length of the tape, and its limits."""
+    program = ROOT / "build/tests/unit/planner/planner_bench"
+    command(["ninja", "-C", "build", program.relative_to(ROOT / "build")])
+    with tempfile.TemporaryDirectory() as folder:
+        table = pathlib.Path(folder, "growth.csv")
+        picture = pathlib.Path(folder, "growth.svg")
+        print(command([program, "--check", "--csv", table]))
+        print(command([sys.executable, PLOT_GROWTH, table, picture]))
+
+
+FUZZ_LINE = re.compile(r"^(\d+) inputs: (\d+) refused, (\d+) planned", re.M)
+
+
+def fuzz_planner(inputs, jobs=2):
+    """Spoilt profiles and plans, under ASan and UBSan; all end well."""
+    _, environment = SANITIZERS["asan"]
+    folder = sanitizer_folder("asan")
+    program = ROOT / folder / "tests/unit/planner/planner_fuzz"
+    command(["ninja", "-C", folder, program.relative_to(ROOT / folder)])
+    share = inputs // jobs
+    running = [
+        subprocess.Popen(
+            [program, str(share), str(job * share)],
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for job in range(jobs)
+    ]
+    done = refused = planned = 0
+    for job, process in enumerate(running):
+        output, _ = process.communicate()
+        match = FUZZ_LINE.search(output)
+        if process.returncode or not match:
+            raise Failure(
+                f"seeds from {job * share} on, status {process.returncode}:"
+                f"\n{output[-3000:]}"
+            )
+        done += int(match.group(1))
+        refused += int(match.group(2))
+        planned += int(match.group(3))
+    runner.expect_equal(done, share * jobs, "inputs")
+    # Each kind must be there in numbers, or the inputs say little.
+    runner.expect(refused > inputs / 10, f"only {refused} were refused")
+    runner.expect(planned > inputs / 100, f"only {planned} were planned")
+    print(f"{done} inputs: {refused} refused with a path, {planned} accepted")
 
 
 def python_script(*arguments):
@@ -184,6 +245,11 @@ def all_cases():
     ]
     for name in SANITIZERS:
         cases.append(Case(f"c/{name}", lambda n=name: sanitizer_tests(n)))
+    cases += [
+        Case("planner/fuzz/20000", lambda: fuzz_planner(20000)),
+        Case("planner/fuzz/1000000", lambda: fuzz_planner(10**6), full=True),
+        Case("planner/growth", planner_growth, full=True, alone=True),
+    ]
     return cases + torch_cases.all_cases()
 
 

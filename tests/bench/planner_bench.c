@@ -136,7 +136,8 @@ static bool bench_growth(const char *csv)
 	options.search_evaluations = 0;
 	options.baselines = false;
 	options.pages = false;
-	printf("\n%9s %12s %16s\n", "ops", "planning ms", "per n log n");
+	printf("\n%9s %12s %16s %11s\n", "ops", "planning ms", "per n log n",
+	        "calibration");
 	for (int i = 0; i < 4; i++) {
 		struct ts_transformer shape = *ts_transformer_find("gpt2-xl");
 		struct ts_profile p;
@@ -150,7 +151,8 @@ static bool bench_growth(const char *csv)
 		ms = median_ms(
 		        &p, peak_of(&p) / 5 * 2, &options, i < 3 ? RUNS : 1);
 		share = ms / (p.n_ops * log2(p.n_ops)) * 1e6;
-		printf("%9u %12.2f %16.3f\n", p.n_ops, ms, share);
+		printf("%9u %12.2f %16.3f %8.1f ms\n", p.n_ops, ms, share,
+		        calibrate());
 		if (out)
 			fprintf(out, "%u,%.3f,%.6f\n", p.n_ops, ms, share);
 		/* The shortest tape is all start-up; the second counts. */

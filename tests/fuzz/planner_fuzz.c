@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Malformed, truncated, huge and inconsistent profiles and plans: each is
- * refused with a path, or accepted and then planned and simulated. Meant to
- * run in the build with ASan. Arguments: how many inputs (TS_FUZZ_INPUTS,
- * then 20000), and the first seed.
+ * refused with a path, or accepted and then planned and simulated. Bytes and
+ * numbers of valid documents are changed, or whole nodes of their trees; some
+ * inputs are nothing but random bytes. Meant to run in the build with ASan.
+ * Arguments: how many inputs (TS_FUZZ_INPUTS, then 20000), and the first seed.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "planner/model.h"
+#include "planner/pages.h"
 #include "planner/plan.h"
 #include "planner/plan_json.h"
 #include "planner/profile_json.h"
@@ -90,6 +92,117 @@ static void mutate(struct ts_random *r, char **text, size_t *length)
 	}
 }
 
+/* Any node below @root, @skip nodes on in some fixed order. */
+static json_t *pick(json_t *root, uint32_t *skip, json_t **ret_parent)
+{
+	const char *key;
+	json_t *item;
+	size_t index;
+
+	json_object_foreach (root, key, item) {
+		json_t *found = NULL;
+
+		*ret_parent = root;
+		if (!(*skip)--)
+			return item;
+		found = pick(item, skip, ret_parent);
+		if (found)
+			return found;
+	}
+	json_array_foreach (root, index, item) {
+		json_t *found = NULL;
+
+		*ret_parent = root;
+		if (!(*skip)--)
+			return item;
+		found = pick(item, skip, ret_parent);
+		if (found)
+			return found;
+	}
+	return NULL;
+}
+
+/* Puts @item, which is taken over, where @node is in @parent; NULL: away. */
+static void put(json_t *parent, const json_t *node, json_t *item)
+{
+	const char *key;
+	json_t *at;
+	size_t index;
+
+	json_object_foreach (parent, key, at) {
+		if (at != node)
+			continue;
+		if (!item)
+			json_object_del(parent, key);
+		else
+			json_object_set_new(parent, key, item);
+		return;
+	}
+	json_array_foreach (parent, index, at) {
+		if (at != node)
+			continue;
+		if (!item)
+			json_array_remove(parent, index);
+		else
+			json_array_set_new(parent, index, item);
+		return;
+	}
+	json_decref(item);
+}
+
+/* Nodes left out, doubled, or in each other's place: still good JSON. */
+static void mutate_tree(struct ts_random *r, json_t *root)
+{
+	for (uint32_t times = 1 + ts_random_below(r, 4); times; times--) {
+		uint32_t a = ts_random_below(r, 600);
+		uint32_t b = ts_random_below(r, 600);
+		json_t *parent = NULL, *other_parent = NULL;
+		json_t *node = pick(root, &a, &parent);
+		json_t *other = pick(root, &b, &other_parent);
+
+		if (!node)
+			continue;
+		switch (ts_random_below(r, 4)) {
+		case 0:
+			put(parent, node, NULL);
+			break;
+		case 1:
+			if (json_is_array(parent))
+				json_array_append_new(
+				        parent, json_deep_copy(node));
+			break;
+		case 2:
+			if (other)
+				put(parent, node, json_deep_copy(other));
+			break;
+		default:
+			put(parent, node,
+			        json_loads(nasty[ts_random_below(r,
+			                           sizeof(nasty) /
+			                                   sizeof(nasty[0]))],
+			                JSON_DECODE_ANY, NULL));
+		}
+	}
+}
+
+/* Random bytes, half of them such as JSON is made of. */
+static char *noise(struct ts_random *r, size_t *ret_length)
+{
+	static const char usual[] = "{}[]:,\"\\0123456789eE+-.truefalsn ";
+	bool json = ts_random_below(r, 2);
+	size_t length = ts_random_below(r, 400);
+	char *text = malloc(length + 1);
+
+	if (!text)
+		abort();
+	for (size_t i = 0; i < length; i++)
+		text[i] = json ? usual[ts_random_below(r, sizeof(usual) - 1)]
+		               : (char)ts_random_below(r, 256);
+	text[length] = '\0';
+	*ret_length = length;
+	return text;
+}
+
 static void must_name_a_path(const struct ts_input_error *error)
 {
 	if (error->path[0] == '$' && error->message[0])
@@ -148,6 +261,7 @@ static void try_plan(const char *text, size_t length,
 	struct ts_outcome outcome;
 	struct ts_choice choice;
 	struct ts_model *model;
+	struct ts_pages pages;
 	struct ts_graph g;
 	struct ts_plan plan;
 
@@ -167,6 +281,11 @@ static void try_plan(const char *text, size_t length,
 	} else {
 		if (ts_model_run(model, &choice, &outcome, NULL))
 			abort();
+		/* What the runtime makes of a plan that it read. */
+		if (outcome.fits && ts_pages_of_plan(p, &plan, &pages))
+			abort();
+		if (outcome.fits)
+			ts_pages_finish(&pages);
 		counts->planned++;
 		ts_model_destroy(model);
 	}
@@ -175,13 +294,25 @@ static void try_plan(const char *text, size_t length,
 	ts_plan_finish(&plan);
 }
 
-static char *dump(json_t *root)
+/* A valid document of @root, spoilt in one way or another. */
+static char *spoil(struct ts_random *r, json_t *root, size_t *ret_length)
 {
-	char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+	uint32_t way = ts_random_below(r, 16);
+	char *text;
 
+	if (way == 0) {
+		json_decref(root);
+		return noise(r, ret_length);
+	}
+	if (way < 6)
+		mutate_tree(r, root);
+	text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
 	json_decref(root);
 	if (!text)
 		abort();
+	*ret_length = strlen(text);
+	if (way >= 5)
+		mutate(r, &text, ret_length);
 	return text;
 }
 
@@ -198,14 +329,17 @@ static void one_input(uint64_t seed, struct counts *counts)
 	ts_random_seed(&r, seed * 31 + 7);
 	if (ts_random_tape(seed / 16, &p))
 		abort();
+	/* As recorded profiles have them. */
+	for (uint32_t v = 0; seed % 3 == 0 && v < p.n_values; v++)
+		p.values[v].address = UINT64_C(1) << 45 | v << 19;
 	options.search_evaluations = 0;
+	options.baselines = false;
 	if (as_plan &&
 	        ts_plan_make(&p, UINT64_C(1) << 40, &options, &plan, NULL))
 		abort();
-	text = dump(
-	        as_plan ? ts_plan_to_json(&plan, &p) : ts_profile_to_json(&p));
-	length = strlen(text);
-	mutate(&r, &text, &length);
+	text = spoil(&r,
+	        as_plan ? ts_plan_to_json(&plan, &p) : ts_profile_to_json(&p),
+	        &length);
 	if (as_plan) {
 		try_plan(text, length, &p, counts);
 		ts_plan_finish(&plan);

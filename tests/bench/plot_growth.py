@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Planning time against tape length, from what planner_bench --csv wrote.
+
+Usage: plot_growth.py TABLE PICTURE
+
+Both axes are logarithmic; the thin line is n log n through the second point.
+PICTURE is an SVG file, or PNG where its name says so and matplotlib is there.
+Fails where time grows faster than n log n between the second tape and the
+longest by more than a factor of 2.5.
+"""
+
+import csv
+import math
+import pathlib
+import sys
+
+WIDTH, HEIGHT, MARGIN = 640, 400, 60
+FACTOR = 2.5
+
+
+def read(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return [(int(r["ops"]), float(r["planning_ms"])) for r in rows]
+
+
+def n_log_n(points):
+    ops, ms = points[1]
+    return [
+        (n, ms * n * math.log2(n) / (ops * math.log2(ops))) for n, _ in points
+    ]
+
+
+def svg(points, ideal):
+    both = points + ideal
+    low = [math.floor(math.log10(min(p[i] for p in both))) for i in (0, 1)]
+    high = [math.ceil(math.log10(max(p[i] for p in both))) for i in (0, 1)]
+
+    def place(point):
+        x, y = (
+            (math.log10(point[i]) - low[i]) / (high[i] - low[i])
+            for i in (0, 1)
+        )
+        return (
+            f"{MARGIN + x * (WIDTH - 2 * MARGIN):.1f},"
+            f"{HEIGHT - MARGIN - y * (HEIGHT - 2 * MARGIN):.1f}"
+        )
+
+    def line(some, style):
+        way = " ".join(place(p) for p in some)
+        return f'<polyline points="{way}" fill="none" {style}/>'
+
+    def label(x, y, text, anchor="middle"):
+        return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>'
+
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}"'
+        f' height="{HEIGHT}" font-family="sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="white"/>',
+        label(WIDTH / 2, 24, "Planning time by length of the tape"),
+        label(WIDTH / 2, HEIGHT - 12, "ops"),
+        label(12, HEIGHT / 2, "ms", "start"),
+    ]
+    for exponent in range(low[0], high[0] + 1):
+        x, y = place((10**exponent, 10 ** low[1])).split(",")
+        out.append(label(x, float(y) + 18, f"{10**exponent:,}"))
+    for exponent in range(low[1], high[1] + 1):
+        x, y = place((10 ** low[0], 10**exponent)).split(",")
+        out.append(label(float(x) - 6, y, f"{10.0**exponent:g}", "end"))
+    out.append(line(ideal, 'stroke="silver"'))
+    out.append(line(points, 'stroke="black" stroke-width="2"'))
+    for point in points:
+        x, y = place(point).split(",")
+        out.append(f'<circle cx="{x}" cy="{y}" r="4"/>')
+    return "\n".join([*out, "</svg>", ""])
+
+
+def main(table, picture):
+    points = read(table)
+    ideal = n_log_n(points)
+    if picture.suffix == ".png":
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        pyplot.loglog(*zip(*points), "ko-", label="planning")
+        pyplot.loglog(*zip(*ideal), color="silver", label="n log n")
+        pyplot.xlabel("ops")
+        pyplot.ylabel("ms")
+        pyplot.legend()
+        pyplot.savefig(picture)
+    else:
+        picture.write_text(svg(points, ideal), encoding="utf-8")
+    for (ops, ms), (_, wanted) in zip(points, ideal):
+        print(f"{ops:9} ops {ms:10.2f} ms, n log n {wanted:10.2f} ms")
+    grown = points[-1][1] / ideal[-1][1]
+    print(f"longest tape: {grown:.2f} x n log n")
+    return 1 if grown > FACTOR else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1], pathlib.Path(sys.argv[2])))

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Bad profiles and plans given to the command: a path, and exit status 2.
+
+Usage: test_directed.py TAPESWAP
+"""
+
+import copy
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TAPESWAP = sys.argv[1]
+BIG = 2**32 - 2
+
+
+def profile(n_ops=4):
+    """A chain: op i reads value i and writes value i + 1."""
+    return {
+        "schema": "tapeswap-profile",
+        "schema_version": "1.0",
+        "device": {
+            "d2h_bytes_per_s": 10**10,
+            "h2d_bytes_per_s": 10**10,
+        },
+        "signatures": [{"name": "layer", "class": "gemm"}],
+        "values": [
+            {"size_bytes": 1 << 22, "kind": "activation"}
+            for _ in range(n_ops + 1)
+        ],
+        "ops": [
+            {
+                "signature": 0,
+                "duration_ns": 1000,
+                "reads": [i],
+                "writes": [i + 1],
+            }
+            for i in range(n_ops)
+        ],
+    }
+
+
+def set_at(document, path, value):
+    *way, last = path
+    for key in way:
+        document = document[key]
+    document[last] = value
+
+
+class Directed(unittest.TestCase):
+    def run_tool(self, *arguments):
+        return subprocess.run(
+            [TAPESWAP, *map(str, arguments)],
+            capture_output=True,
+            timeout=120,
+        )
+
+    def refused(self, text, path=None, command=None):
+        """The file is refused with a path that begins with @path."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "input")
+            file.write_bytes(text if isinstance(text, bytes) else text.encode())
+            command = command or (lambda f: ("bound", "--limit", "50%", f))
+            done = self.run_tool(*command(file))
+        said = done.stderr.decode(errors="replace")
+        self.assertEqual(done.returncode, 2, said)
+        self.assertEqual(done.stdout, b"")
+        found = re.search(r": (\$[^:]*): ", said)
+        self.assertTrue(found, said)
+        if path is not None:
+            self.assertEqual(found.group(1), path)
+
+    def test_the_chain_itself_is_accepted(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            json.dump(profile(), file)
+            file.flush()
+            done = self.run_tool("bound", "--limit", "100%", file.name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_inconsistent(self):
+        cases = {
+            "$.ops[1].reads[0]": (("ops", 1, "reads"), [99]),
+            "$.ops[1].reads": (("ops", 1, "reads"), "all"),
+            "$.ops[1]": (("ops", 1, "signature"), 7),
+            "$.ops[2].duration_ns": (("ops", 2, "duration_ns"), -1),
+            "$.values[0].size_bytes": (("values", 0, "size_bytes"), 1.5),
+            "$.values[1].kind": (("values", 1, "kind"), "colour"),
+            "$.values[1].address": (("values", 1, "address"), "0xz"),
+            "$.device": (("device", "d2h_bytes_per_s"), 0),
+            "$.schema": (("schema",), "tapeswap-plan"),
+            "$.schema_version": (("schema_version",), "2.0"),
+            "$.values": (("values",), {}),
+        }
+        for path, (way, value) in cases.items():
+            document = profile()
+            set_at(document, way, value)
+            with self.subTest(path):
+                self.refused(json.dumps(document), path)
+
+    def test_cyclic(self):
+        for chain in ([(1, 1)], [(1, 2), (2, 1)], [(1, 2), (2, 3), (3, 1)]):
+            document = profile()
+            for value, older in chain:
+                document["values"][value]["in_place_of"] = older
+            with self.subTest(chain=chain):
+                self.refused(json.dumps(document))
+        document = profile()
+        document["ops"][0]["reads"] = [4]
+        self.refused(json.dumps(document))
+        document["ops"][0]["reads"] = [1]
+        self.refused(json.dumps(document))
+        document = profile()
+        document["ops"][1]["writes"] = [1]
+        self.refused(json.dumps(document))
+        document = profile()
+        for a, b in (1, 2), (2, 1):
+            document["values"][a]["rebuild"] = {
+                "duration_ns": 1,
+                "reads": [b],
+            }
+        self.refused(json.dumps(document))
+
+    def test_huge(self):
+        cases = [
+            (("values", 0, "size_bytes"), 2**63 - 1),
+            (("values", 0, "size_bytes"), 2**70),
+            (("values", 0, "signature"), 2**40),
+            (("values", 0, "address"), "0xffffffffffffffff"),
+            (("ops", 0, "duration_ns"), 2**62),
+            (("ops", 0, "reads"), [BIG]),
+            (("device", "h2d_bytes_per_s"), 2**60),
+            (("name",), "x" * 5000),
+        ]
+        for way, value in cases:
+            document = profile()
+            set_at(document, way, value)
+            with self.subTest(way=way):
+                self.refused(json.dumps(document))
+        self.refused("[" * 100000)
+        self.refused('{"a":' * 50000)
+
+    def test_malformed_and_truncated(self):
+        text = json.dumps(profile())
+        for cut in range(0, len(text) - 1, 37):
+            self.refused(text[:cut], "$")
+        for text in b"", b"\0" * 100, b"\x1f\x8b\x08", b"\xff\xfe{", b"null":
+            self.refused(text, "$")
+
+    def test_plans(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tape = pathlib.Path(folder, "tape")
+            tape.write_text(json.dumps(profile()))
+            made = pathlib.Path(folder, "plan")
+            done = self.run_tool(
+                "plan", tape, "--limit", "100%", "-o", made
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            plan = json.loads(made.read_text())
+            plan["decisions"] = [
+                {
+                    "value": 1,
+                    "action": "swap",
+                    "from_op": 1,
+                    "to_op": 3,
+                    "prefetch_op": 2,
+                    "due_op": 3,
+                }
+            ]
+            cases = {
+                "$.limit_bytes": (("limit_bytes",), 2**62),
+                "$.n_ops": (("n_ops",), 9),
+                "$.decisions[0].value": (("decisions", 0, "value"), BIG),
+                "$.decisions[0].to_op": (("decisions", 0, "to_op"), 1),
+                "$.decisions[0].due_op": (("decisions", 0, "due_op"), 0),
+                "$.decisions[0]": (("decisions", 0, "value"), 1),
+                "$.replays": (("replays",), None),
+            }
+            for path, (way, value) in cases.items():
+                bad = copy.deepcopy(plan)
+                set_at(bad, way, value)
+                with self.subTest(path):
+                    self.refused(
+                        json.dumps(bad),
+                        path,
+                        lambda f: ("simulate", tape, f),
+                    )
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
