@@ -459,25 +459,32 @@ static void set_mask(Head *head, uint8_t mask, int32_t window)
 /* Rows of log sums are padded to multiples of this. */
 constexpr int64_t LOG_SUM_ROWS = 32;
 
-/* AttentionKernel<T, ...>::Params, by the offsets of kernel_forward.h. */
+/* AttentionKernel<T, ...>::Params, by the offsets of kernel_forward.h. Before
+ * PyTorch 2.15 there were neither groups of heads nor parts of a batch. */
 static bool run_efficient_forward(const Launch &launch)
 {
 	auto word = [&](size_t at) { return launch.param<int32_t>(0, at); };
 	auto wide = [&](size_t at) { return launch.param<int64_t>(0, at); };
-	int batches = word(192), heads = word(204), group = word(208);
-	bool drops = launch.param<bool>(0, 212);
+	bool older = launch.param_bytes(0) == 272;
+	size_t shift = older ? 8 : 0; /* of what follows the heads */
+	int batches = word(192), heads = word(204 - shift);
+	int group = older ? 1 : word(208);
+	bool drops = launch.param<bool>(0, older ? 200 : 212);
 	uint8_t mask = launch.param<uint8_t>(0, 116);
 	Seed seed = {};
 
-	if (launch.param_bytes(0) != 280 || wide(32) || wide(40) || wide(48) ||
-	        word(196) || word(200) || mask > MASK_BOTTOM_RIGHT)
+	if ((launch.param_bytes(0) != 280 && !older) || wide(32) || wide(40) ||
+	        wide(48) || mask > MASK_BOTTOM_RIGHT)
+		return false;
+	if (!older && (word(196) || word(200)))
 		return false;
 	if (drops) {
-		seed = Seed::unpack(launch.param_data(0) + 232);
-		if (launch.param<bool>(0, 256)) {
+		seed = Seed::unpack(launch.param_data(0) + 232 - shift);
+		if (launch.param<bool>(0, 256 - shift)) {
 			/* In a graph; for the backward pass. */
-			*at_address<uint64_t>((uint64_t)wide(272)) = seed.seed;
-			*at_address<uint64_t>((uint64_t)wide(264)) =
+			*at_address<uint64_t>((uint64_t)wide(272 - shift)) =
+			        seed.seed;
+			*at_address<uint64_t>((uint64_t)wide(264 - shift)) =
 			        seed.offset;
 		}
 	}
@@ -490,7 +497,7 @@ static bool run_efficient_forward(const Launch &launch)
 		head.width = word(96);
 		head.value_width = word(100);
 		head.scale = launch.param<float>(0, 92);
-		head.dropout = drops ? launch.param<float>(0, 224) : 0;
+		head.dropout = drops ? launch.param<float>(0, 224 - shift) : 0;
 		head.seed = seed;
 		set_mask(&head, mask, word(88));
 		auto rows = [&](size_t pointer, size_t batch, size_t row,
@@ -542,21 +549,33 @@ static bool run_efficient_forward(const Launch &launch)
 	});
 }
 
-/* AttentionBackwardKernel<T, ...>::Params, by kernel_backward.h. */
+/* AttentionBackwardKernel<T, ...>::Params, by kernel_backward.h; offsets are
+ * those of PyTorch 2.15, see above. */
 static bool run_efficient_backward(const Launch &launch)
 {
-	auto word = [&](size_t at) { return launch.param<int32_t>(0, at); };
-	auto wide = [&](size_t at) { return launch.param<int64_t>(0, at); };
-	int batches = word(384), heads = word(160), group = word(164);
-	uint8_t mask = launch.param<uint8_t>(0, 168);
-	float dropout = launch.param<float>(0, 272);
+	bool older = launch.param_bytes(0) == 464;
+	auto moved = [&](size_t at) {
+		return !older || at < 164 ? at : at < 400 ? at - 8 : at - 16;
+	};
+	auto word = [&](size_t at) {
+		return launch.param<int32_t>(0, moved(at));
+	};
+	auto wide = [&](size_t at) {
+		return launch.param<int64_t>(0, moved(at));
+	};
+	int batches = word(384), heads = word(160);
+	int group = older ? 1 : word(164);
+	uint8_t mask = launch.param<uint8_t>(0, older ? 164 : 168);
+	float dropout = launch.param<float>(0, moved(272));
 	Seed seed = {};
 
-	if (launch.param_bytes(0) != 480 || wide(64) || wide(72) || word(388) ||
-	        word(392) || mask > MASK_BOTTOM_RIGHT)
+	if ((launch.param_bytes(0) != 480 && !older) || wide(64) || wide(72) ||
+	        mask > MASK_BOTTOM_RIGHT)
+		return false;
+	if (!older && (word(388) || word(392)))
 		return false;
 	if (dropout > 0)
-		seed = Seed::unpack(launch.param_data(0) + 232);
+		seed = Seed::unpack(launch.param_data(0) + moved(232));
 	return with_float(launch.kernel.type(1), [&](auto t) {
 		using T = decltype(t);
 		Head head = {};
@@ -574,7 +593,7 @@ static bool run_efficient_backward(const Launch &launch)
 			                       (int64_t)sizeof(T) * offset),
 			        row};
 		};
-		int64_t multiplier = launch.param<int8_t>(0, 224);
+		int64_t multiplier = launch.param<int8_t>(0, moved(224));
 		int64_t row = multiplier * heads * head.width;
 		int64_t value_row = multiplier * heads * head.value_width;
 

@@ -333,23 +333,41 @@ static bool run_list_op(const Launch &launch, const Lists &lists,
 
 /* ------------------------------------------------------------------- norms */
 
+enum class Norm { ONE, TWO, INFINITE, UNKNOWN };
+
+/* NormType of a name. PyTorch 2.11, which counts chunks with an int, begins
+ * with the 1-norm at 0; where a list tells each tensor's chunks it is 1. */
+static Norm norm_of(const std::string &name, bool by_tensor)
+{
+	const char *type = "NormType)";
+	size_t at = name.find(type);
+
+	if (at == std::string::npos)
+		return Norm::UNKNOWN;
+	int number = atoi(name.c_str() + at + strlen(type)) - by_tensor;
+	return number >= 0 && number < (int)Norm::UNKNOWN ? (Norm)number
+	                                                  : Norm::UNKNOWN;
+}
+
 /*
  * LpNormFunctor<T, NormType, out...>(lists, functor, partial, sizes): the
  * partial result of a chunk stands at tensor * largest number of chunks +
  * chunk, counted from the first tensor of this launch.
  */
 template <class T>
-static bool run_norm(
-        const Launch &launch, const Lists &lists, bool two, bool infinite)
+static bool run_norm(const Launch &launch, const Lists &lists)
 {
 	using M = Math<T>;
-	M *partial = at_address<M>(launch.param<uint64_t>(2));
-	int32_t first = read_at<int32_t>(lists.data + lists.end - 4);
-
 	/* max_chunks_per_tensor, or, newer, where each tensor's begin. */
 	bool by_tensor = launch.param_bytes(3) == 8;
+	Norm norm = norm_of(launch.kernel.name, by_tensor);
+	M *partial = at_address<M>(launch.param<uint64_t>(2));
+	int32_t first = read_at<int32_t>(lists.data + lists.end - 4);
 	int32_t most = launch.param<int32_t>(3);
 	const int64_t *begins = at_address<int64_t>(launch.param<uint64_t>(3));
+
+	if (norm == Norm::UNKNOWN)
+		return false;
 	for (unsigned b = 0; b < launch.raw.grid[0]; b++) {
 		Part part = part_of(lists, b);
 		const T *in = list_at<T>(lists, 0, part);
@@ -359,10 +377,10 @@ static bool run_norm(
 		for (int64_t i = 0; i < part.n; i++) {
 			double x = std::fabs((double)(M)in[i]);
 
-			if (infinite)
+			if (norm == Norm::INFINITE)
 				sum = x > sum || x != x ? x : sum;
 			else
-				sum += two ? x * x : x;
+				sum += norm == Norm::TWO ? x * x : x;
 		}
 		int64_t base = by_tensor ? begins[tensor] : tensor * most;
 		partial[base + lists.chunk_of(b)] = (M)sum;
@@ -469,10 +487,7 @@ static bool run_multi_tensor(const Launch &launch)
 			                std::string::npos,
 			        arguments.back() == "true");
 		else if (functor.find("LpNormFunctor<") != std::string::npos)
-			done = run_norm<T>(launch, lists,
-			        functor.find("NormType)2") != std::string::npos,
-			        functor.find("NormType)3") !=
-			                std::string::npos);
+			done = run_norm<T>(launch, lists);
 		else if (shape_of(functor, &shape))
 			done = run_list_op<T>(launch, lists, functor, shape);
 	});
@@ -483,16 +498,16 @@ static bool run_multi_tensor(const Launch &launch)
  * begins or the number of partial results a tensor); one block a tensor */
 static bool run_norm_cleanup(const Launch &launch)
 {
-	bool two = launch.kernel.has("NormType)2");
-	bool infinite = launch.kernel.has("NormType)3");
 	bool by_tensor = launch.param_bytes(2) == 8;
+	Norm norm = norm_of(launch.kernel.name, by_tensor);
 	int32_t most = launch.param<int32_t>(2);
 	const int64_t *begins = at_address<int64_t>(launch.param<uint64_t>(2));
 	bool root = launch.kernel.arguments.size() < 4 ||
 	            launch.kernel.arguments[3] != "false";
-
 	int32_t first = launch.param<int32_t>(3);
 
+	if (norm == Norm::UNKNOWN)
+		return false;
 	return with_float(launch.kernel.type(2), [&](auto t) {
 		using T = decltype(t);
 		const float *partial =
@@ -509,14 +524,15 @@ static bool run_norm_cleanup(const Launch &launch)
 			for (int64_t i = from; i < to; i++) {
 				double x = partial[i];
 
-				if (infinite)
+				if (norm == Norm::INFINITE)
 					sum = x > sum || x != x ? x : sum;
 				else
 					sum += x;
 			}
 			*at_address<T>(launch.param<uint64_t>(1, b * 8)) =
-			        convert<T>((float)(two && root ? std::sqrt(sum)
-			                                       : sum));
+			        convert<T>((float)(root && norm == Norm::TWO
+			                                   ? std::sqrt(sum)
+			                                   : sum));
 		}
 	});
 }
