@@ -8,6 +8,7 @@ from harness import TRAIN_GPT, WORKLOADS, Spec, launch, run, run_once
 from runner import Case, expect, expect_equal
 
 SCRIPT = WORKLOADS / "exact.py"
+OPS = WORKLOADS / "exact_ops.py"
 EXACT = (("SIMGPU_CONTENT", "exact"),)
 # What kernels touch is held against the kernel table as well.
 CHECKED = (*EXACT, ("SIMGPU_CHECK_RANGES", "1"))
@@ -16,6 +17,10 @@ MODELS = (
 )
 # Largest relative errors of losses and gradients, by what is computed in.
 TOLERANCE = {"fp32": 1e-4, "bf16": 2e-2}
+# How many operators there are at least, and the error of one, relative to the
+# largest element.
+OPERATORS, OPERATOR_TOLERANCE = 140, 1e-5
+REFUSED = re.compile(r"not supported|NOT_SUPPORTED")
 DROP_RATE, DROP_SLACK = 0.1, 0.003  # five deviations of 2^18 draws
 
 
@@ -23,10 +28,15 @@ def spec(*arguments, script=SCRIPT, **more):
     return Spec(script, arguments, settings=EXACT, **more)
 
 
-def compare(precision):
+def compare(precision, venv="venv"):
     amp = ("--amp",) if precision == "bf16" else ()
     outcome = run_once(
-        Spec(SCRIPT, (*MODELS, "--compare", *amp), settings=CHECKED)
+        Spec(
+            SCRIPT,
+            (*MODELS, "--compare", *amp),
+            venv=venv,
+            settings=CHECKED,
+        )
     )
     lines = outcome.steps()
     expect_equal([line["model"] for line in lines], [*MODELS], "models")
@@ -43,7 +53,7 @@ def compare(precision):
             )
         losses = line["losses"]
         expect(losses[-1] < losses[0], f"{line['model']}: {losses}")
-    outcome = run_once(spec("--drop-rate"))
+    outcome = run_once(spec("--drop-rate", venv=venv))
     seen = outcome.steps()[0]
     expect(
         abs(seen["dropped"] - DROP_RATE) < DROP_SLACK,
@@ -75,6 +85,31 @@ def bitwise(share):
         )
         moved = [device["moved"] for device in inside.status["devices"]]
         expect(any(m["in_bytes"] for m in moved), "nothing was moved")
+
+
+def operators(venv):
+    """Each operator as on the CPU, or stopped because a kernel is missing:
+    never other numbers."""
+    # One process each: a missing kernel ends that one, not this run.
+    outcome = launch(spec(script=OPS, venv=venv))
+    expect_equal(outcome.code, 0, f"exit status\n{outcome.err[-2000:]}")
+    lines = outcome.steps()
+    done = {line["op"]: line for line in lines if "error" in line}
+    others = {line["op"]: line["failed"] for line in lines if "failed" in line}
+    worst = max(done, key=lambda name: done[name]["error"])
+    print(
+        f"{len(done)} of {len(lines)} operators compared, largest error"
+        f" {done[worst]['error']:.1e} ({worst})"
+    )
+    expect(len(done) >= OPERATORS, f"not compared: {sorted(others)}")
+    wrong = {
+        name: line["error"]
+        for name, line in done.items()
+        if not line["error"] <= OPERATOR_TOLERANCE
+    }
+    expect(not wrong, f"wrong results: {wrong}")
+    for name, text in others.items():
+        expect(REFUSED.search(text), f"{name}: {text}")
 
 
 def missing():
@@ -113,6 +148,22 @@ def all_cases():
     return [
         Case("torch/exact/fp32", lambda: compare("fp32")),
         Case("torch/exact/bf16", lambda: compare("bf16")),
+        Case(
+            "torch/exact/fp32-torch-2.11",
+            lambda: compare("fp32", "venv-2.11"),
+            full=True,
+        ),
+        Case(
+            "torch/exact/bf16-torch-2.11",
+            lambda: compare("bf16", "venv-2.11"),
+            full=True,
+        ),
+        Case("torch/exact/operators", lambda: operators("venv")),
+        Case(
+            "torch/exact/operators-torch-2.11",
+            lambda: operators("venv-2.11"),
+            full=True,
+        ),
         Case("torch/exact/cap40", lambda: bitwise(0.4)),
         Case("torch/exact/missing", missing),
         Case(

@@ -22,7 +22,25 @@ struct ElementPlan : Prepared {
 	bool casts = false; /* types in memory come with the launch */
 };
 
-/* The values of n elements, as the functor sees them. */
+/* The values of n elements, as the functor sees them: in memory type T, seen
+ * as type S. */
+template <class M, class T, class S>
+static void load_as(const Operand &from, const int64_t *offsets,
+        bool contiguous, size_t n, M *out)
+{
+	if (contiguous) {
+		const T *in =
+		        reinterpret_cast<const T *>(from.base + offsets[0]);
+
+		for (size_t i = 0; i < n; i++)
+			out[i] = convert<M>(convert<S>(in[i]));
+	} else {
+		for (size_t i = 0; i < n; i++)
+			out[i] = convert<M>(
+			        convert<S>(read_at<T>(from.base + offsets[i])));
+	}
+}
+
 template <class M>
 static void load(const Operand &from, const int64_t *offsets, bool contiguous,
         size_t n, M *out)
@@ -30,48 +48,48 @@ static void load(const Operand &from, const int64_t *offsets, bool contiguous,
 	with_type(from.memory, [&](auto memory) {
 		using T = decltype(memory);
 
-		if (contiguous) {
-			const uint8_t *at = from.base + offsets[0];
+		if (from.seen == from.memory)
+			load_as<M, T, T>(from, offsets, contiguous, n, out);
+		else
+			with_type(from.seen, [&](auto seen) {
+				load_as<M, T, decltype(seen)>(
+				        from, offsets, contiguous, n, out);
+			});
+	});
+}
 
-			for (size_t i = 0; i < n; i++)
-				out[i] = convert<M>(
-				        read_at<T>(at + i * sizeof(T)));
-		} else {
-			for (size_t i = 0; i < n; i++)
-				out[i] = convert<M>(
-				        read_at<T>(from.base + offsets[i]));
-		}
-	});
-	if (from.seen == from.memory)
-		return;
-	/* A narrower type on the way rounds. */
-	with_type(from.seen, [&](auto seen) {
+template <class M, class T, class S>
+static void store_as(const Operand &to, const int64_t *offsets, bool contiguous,
+        size_t n, const M *in)
+{
+	if (contiguous) {
+		T *out = reinterpret_cast<T *>(to.base + offsets[0]);
+
 		for (size_t i = 0; i < n; i++)
-			out[i] = convert<M>(convert<decltype(seen)>(out[i]));
-	});
+			out[i] = convert<T>(convert<S>(in[i]));
+	} else {
+		for (size_t i = 0; i < n; i++) {
+			T value = convert<T>(convert<S>(in[i]));
+
+			memcpy(to.base + offsets[i], &value, sizeof(T));
+		}
+	}
 }
 
 template <class M>
 static void store(const Operand &to, const int64_t *offsets, bool contiguous,
-        size_t n, M *in)
+        size_t n, const M *in)
 {
-	if (to.seen != to.memory)
-		with_type(to.seen, [&](auto seen) {
-			for (size_t i = 0; i < n; i++)
-				in[i] = convert<M>(
-				        convert<decltype(seen)>(in[i]));
-		});
 	with_type(to.memory, [&](auto memory) {
 		using T = decltype(memory);
 
-		for (size_t i = 0; i < n; i++) {
-			T value = convert<T>(in[i]);
-			uint8_t *at = contiguous ? to.base + offsets[0] +
-			                                   i * sizeof(T)
-			                         : to.base + offsets[i];
-
-			memcpy(at, &value, sizeof(T));
-		}
+		if (to.seen == to.memory)
+			store_as<M, T, T>(to, offsets, contiguous, n, in);
+		else
+			with_type(to.seen, [&](auto seen) {
+				store_as<M, T, decltype(seen)>(
+				        to, offsets, contiguous, n, in);
+			});
 	});
 }
 
@@ -246,6 +264,8 @@ static size_t functor_bytes(const ElementOp &op)
 
 	if (op.functor->values == UNKNOWN_VALUES)
 		return 0;
+	if (op.functor->values == ADDRESS_VALUE)
+		return 8;
 	if (op.bound >= 0)
 		return 2 * value;
 	return op.functor->values ? op.functor->values * value : 1;
@@ -280,7 +300,8 @@ static bool run_strided(const Launch &launch)
 	if (casts) {
 		size_t bytes = functor_bytes(plan->op);
 
-		if (!bytes || functor + bytes + n > end)
+		/* An address that is not needed here ends the lambda. */
+		if (!bytes || (functor + bytes + n + 7) / 8 * 8 + 8 != end)
 			return false;
 		dtypes = reinterpret_cast<const int8_t *>(data) + functor +
 		         bytes;

@@ -449,6 +449,110 @@ static bool run_adam(
 	return true;
 }
 
+/* GradScaler's: the gradients times *inv_scale, and whether all are finite;
+ * the lambda holds the addresses of found_inf and inv_scale. */
+template <class T>
+static bool run_unscale(const Launch &launch, const Lists &lists)
+{
+	float *found = launch.param<float *>(2);
+	const float *inverse = launch.param<float *>(2, 8);
+	unsigned into = lists.depth - 1;
+
+	if (launch.param_bytes(2) != 16)
+		return false;
+	for (unsigned b = 0; b < launch.raw.grid[0]; b++) {
+		Part part = part_of(lists, b);
+		const T *in = list_at<T>(lists, 0, part);
+		T *out = list_at<T>(lists, into, part);
+
+		for (int64_t i = 0; i < part.n; i++) {
+			auto x = (Math<T>)in[i];
+
+			if (!std::isfinite(x))
+				*found = 1;
+			if (*inverse != 1)
+				x *= (Math<T>)*inverse;
+			out[i] = convert<T>(x);
+		}
+	}
+	return true;
+}
+
+/* amp_update_scale_cuda_kernel(scale, tracker, found_inf, growth factor,
+ * backoff factor, growth interval) */
+static bool run_update_scale(const Launch &launch)
+{
+	float *scale = launch.param<float *>(0);
+	int *tracker = launch.param<int *>(1);
+	const float *found = launch.param<float *>(2);
+
+	if (*found != 0) {
+		*scale = (float)(*scale * launch.param<double>(4));
+		*tracker = 0;
+		return true;
+	}
+	if (++*tracker == launch.param<int>(5)) {
+		auto grown = (float)(*scale * launch.param<double>(3));
+
+		if (std::isfinite(grown))
+			*scale = grown;
+		*tracker = 0;
+	}
+	return true;
+}
+
+/* FusedSgdMathFunctor<T, depth>(lists, functor, weight_decay, momentum,
+ * lr_ptr, lr, dampening, nesterov, maximize, first step, grad_scale,
+ * found_inf) */
+template <class T> static bool run_sgd(const Launch &launch, const Lists &lists)
+{
+	using M = Math<T>;
+	double decay = launch.param<double>(2),
+	       momentum = launch.param<double>(3);
+	const float *lr_ptr = launch.param<float *>(4);
+	double lr = lr_ptr ? (double)*lr_ptr : launch.param<double>(5);
+	double dampening = launch.param<double>(6);
+	bool nesterov = launch.param<bool>(7), maximize = launch.param<bool>(8);
+	bool first = launch.param<bool>(9);
+	const float *scale = launch.param<float *>(10);
+	const float *found = launch.param<float *>(11);
+
+	if (found && *found == 1)
+		return true;
+	for (unsigned b = 0; b < launch.raw.grid[0]; b++) {
+		Part part = part_of(lists, b);
+		T *parameters = list_at<T>(lists, 0, part);
+		T *grads = list_at<T>(lists, 1, part);
+		T *buffers =
+		        lists.depth > 2 ? list_at<T>(lists, 2, part) : nullptr;
+
+		for (int64_t i = 0; i < part.n; i++) {
+			M p = (M)parameters[i], g = (M)grads[i];
+
+			if (scale) {
+				g /= (M)*scale;
+				grads[i] = convert<T>(g);
+			}
+			if (maximize)
+				g = -g;
+			if (decay != 0)
+				g = (M)(g + decay * p);
+			if (buffers) {
+				M buffer =
+				        first ? g
+				              : (M)(momentum * (M)buffers[i] +
+				                        (1 - dampening) * g);
+
+				buffers[i] = convert<T>(buffer);
+				g = nesterov ? (M)(g + momentum * buffer)
+				             : buffer;
+			}
+			parameters[i] = convert<T>((M)(p - lr * g));
+		}
+	}
+	return true;
+}
+
 /* ---------------------------------------------------------------- dispatch */
 
 /* multi_tensor_apply_kernel<lists, functor, op, arguments...> */
@@ -486,6 +590,12 @@ static bool run_multi_tensor(const Launch &launch)
 			        functor.find("ADAM_MODE)1") !=
 			                std::string::npos,
 			        arguments.back() == "true");
+		else if (functor.find("FusedSgdMathFunctor<") !=
+		         std::string::npos)
+			done = run_sgd<T>(launch, lists);
+		else if (launch.kernel.has(
+		                 "amp_foreach_non_finite_check_and_unscale"))
+			done = run_unscale<T>(launch, lists);
 		else if (functor.find("LpNormFunctor<") != std::string::npos)
 			done = run_norm<T>(launch, lists);
 		else if (shape_of(functor, &shape))
@@ -540,6 +650,7 @@ static bool run_norm_cleanup(const Launch &launch)
 const Family foreach_families[] = {
         {"multi_tensor_apply_kernel", run_multi_tensor},
         {"lpnorm_cleanup", run_norm_cleanup},
+        {"amp_update_scale_cuda_kernel", run_update_scale},
         {nullptr, nullptr},
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/simgpu/exact/functors.h"
+#include "tests/simgpu/exact/functor_table.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,13 +31,6 @@ bool glob(const char *pattern, const char *text)
 }
 
 /* ------------------------------------------------------------ the functors */
-
-/* A functor without captures. */
-struct Plain {
-	explicit Plain(const Capture &)
-	{
-	}
-};
 
 template <class M> struct Identity : Plain {
 	using Plain::Plain;
@@ -323,6 +316,7 @@ template <class M> struct Minimum : Plain {
 	}
 };
 template <class M> struct Add {
+	static constexpr unsigned VALUES = 1;
 	M alpha;
 	explicit Add(const Capture &capture)
 	{
@@ -551,45 +545,6 @@ template <class M> struct Lerp {
 
 /* --------------------------------------------------------------- the table */
 
-template <class Op, class M, unsigned arity>
-static void body(const Capture &capture, M *out, const M *const *in, size_t n)
-{
-	const Op op(capture);
-
-	for (size_t i = 0; i < n; i++) {
-		if constexpr (arity == 0)
-			out[i] = op();
-		else if constexpr (arity == 1)
-			out[i] = op(in[0][i]);
-		else if constexpr (arity == 2)
-			out[i] = op(in[0][i], in[1][i]);
-		else
-			out[i] = op(in[0][i], in[1][i], in[2][i]);
-	}
-}
-
-template <template <class> class Op>
-constexpr unsigned values_of =
-        std::is_base_of_v<Plain, Op<float>>     ? 0
-        : std::is_same_v<Op<float>, Add<float>> ? 1
-                                                : UNKNOWN_VALUES;
-
-template <template <class> class Op, unsigned arity>
-static constexpr Functor row(const char *pattern, Type result = Type::NONE)
-{
-	return {pattern, arity, result, body<Op<float>, float, arity>,
-	        body<Op<double>, double, arity>,
-	        body<Op<int64_t>, int64_t, arity>, values_of<Op>};
-}
-
-/* Functors that make no sense on integers. */
-template <template <class> class Op, unsigned arity>
-static constexpr Functor real(const char *pattern, Type result = Type::NONE)
-{
-	return {pattern, arity, result, body<Op<float>, float, arity>,
-	        body<Op<double>, double, arity>, nullptr, values_of<Op>};
-}
-
 static const Functor functors[] = {
         row<Identity, 1>("*direct_copy_kernel_cuda(*"),
         row<Identity, 1>("*bfloat16tofloat32_copy_kernel_cuda(*", Type::F32),
@@ -603,8 +558,8 @@ static const Functor functors[] = {
         row<AddOfScalar, 1>("at::native::CUDAFunctorOnOther_add<*"),
         row<Mul, 2>("at::native::binary_internal::MulFunctor<*"),
         real<Div, 2>("at::native::binary_internal::DivFunctor<*"),
-        row<Compare, 2>("*::CompareFunctor<*"),
-        row<CompareEqual, 2>("*::CompareEqFunctor<*"),
+        row<Compare, 2>("*::CompareFunctor<*", Type::BOOL),
+        row<CompareEqual, 2>("*::CompareEqFunctor<*", Type::BOOL),
         row<And, 2>("at::native::BitwiseAndFunctor<*"),
         row<Or, 2>("at::native::BitwiseOrFunctor<*"),
         row<LogicalAnd, 2>("*logical_and_kernel_cuda(*"),
@@ -647,14 +602,26 @@ static const Functor functors[] = {
         real<InverseSquare, 1>(
                 "*pow_tensor_scalar_kernel_impl<*>*::{lambda(*)#3}"),
         real<PowScalar, 1>("*pow_tensor_scalar_kernel_impl<*>*::{lambda(*)#4}"),
-        real<Pow, 2>("*pow_tensor_tensor_kernel*"),
+        holds_address(real<Pow, 2>("*pow_tensor_tensor_kernel*")),
         real<Addcmul, 3>("*addcmul_cuda_kernel(*"),
         real<Addcdiv, 3>("*addcdiv_cuda_kernel(*"),
         real<Lerp, 2>("*lerp_scalar_kernel(*"),
 };
 
+/* A type that stands for all of its size, where values are only moved. */
+static Type opaque_type(const std::string &name)
+{
+	if (name == "unsigned int")
+		return Type::I32;
+	if (name == "unsigned short")
+		return Type::I16;
+	if (name == "unsigned long")
+		return Type::I64;
+	return type_of(name);
+}
+
 /* Argument types of the lambda that ends the name. */
-static std::vector<Type> lambda_types(const std::string &name)
+static std::vector<Type> lambda_types(const std::string &name, bool opaque)
 {
 	size_t at = name.rfind("{lambda(");
 	std::vector<Type> types;
@@ -663,7 +630,8 @@ static std::vector<Type> lambda_types(const std::string &name)
 		return types;
 	for (const std::string &argument :
 	        split_arguments(bracketed(name, at + strlen("{lambda"))))
-		types.push_back(type_of(argument));
+		types.push_back(
+		        opaque ? opaque_type(argument) : type_of(argument));
 	return types;
 }
 
@@ -672,6 +640,10 @@ static const Functor *lookup(const std::string &name)
 	for (const Functor &functor : functors)
 		if (glob(functor.pattern, name.c_str()))
 			return &functor;
+	for (const Functor *table : {number_functors, activation_functors})
+		for (; table->pattern; table++)
+			if (glob(table->pattern, name.c_str()))
+				return table;
 	return nullptr;
 }
 
@@ -730,13 +702,15 @@ bool find_functor(const std::string &name, ElementOp *ret)
 		op.functor = lookup(name);
 		if (!op.functor)
 			return false;
-		op.inputs = lambda_types(name);
+		bool opaque = glob("*where_kernel_impl(*", name.c_str());
+		op.inputs = lambda_types(name, opaque);
 		if (name.find("{lambda(") == std::string::npos) {
 			/* A struct over one type. */
 			op.result = template_type(name, 0);
 			op.inputs.assign(op.functor->arity, op.result);
-		} else if (op.inputs.size() > 2) {
-			op.result = op.inputs[1]; /* where */
+		} else if (opaque) {
+			op.result = op.inputs.size() > 1 ? op.inputs[1]
+			                                 : Type::NONE;
 		} else if (!op.inputs.empty()) {
 			op.result = op.inputs[0];
 		}

@@ -58,11 +58,11 @@ struct Functor {
 	Body<float> f32;
 	Body<double> f64;
 	Body<int64_t> i64;
-	/* How many values of the type computed in it holds; UNKNOWN_VALUES:
-	 * something else. */
+	/* How many values of the type computed in it holds; ADDRESS_VALUE: an
+	 * address; UNKNOWN_VALUES: something else. */
 	unsigned values;
 };
-constexpr unsigned UNKNOWN_VALUES = ~0u;
+constexpr unsigned UNKNOWN_VALUES = ~0u, ADDRESS_VALUE = ~1u;
 
 /* An element-wise functor as a kernel names it. */
 struct ElementOp {

@@ -81,15 +81,33 @@ Kernel::Kernel(const char *demangled) : name(demangled)
 	family = name.substr(start, end - start);
 }
 
+/* The name in front of the arguments of a function that is no template. */
+static std::string function_name(const std::string &name)
+{
+	size_t end = name.find('(');
+
+	while (end != std::string::npos &&
+	        !name.compare(end, 11, "(anonymous "))
+		end = name.find('(', end + 1);
+	if (end == std::string::npos || name.find('<') < end)
+		return "";
+	size_t start = name.rfind("::", end);
+	return name.substr(start == std::string::npos ? 0 : start + 2,
+	        end - (start == std::string::npos ? 0 : start + 2));
+}
+
 static Run find(const Kernel &kernel)
 {
-	for (const Family *table :
-	        {elementwise_families, reduce_families, random_families,
-	                foreach_families, softmax_families, norm_families,
-	                batch_norm_families, index_families, loss_families,
-	                image_families, attention_families, blas_families}) {
+	std::string function = function_name(kernel.name);
+
+	for (const Family *table : {elementwise_families, reduce_families,
+	             random_families, foreach_families, softmax_families,
+	             norm_families, batch_norm_families, index_families,
+	             loss_families, image_families, attention_families,
+	             blas_families, sort_families, scan_families}) {
 		for (; table->name; table++)
-			if (kernel.family == table->name)
+			if (kernel.family == table->name ||
+			        function == table->name)
 				return table->run;
 	}
 	return nullptr;

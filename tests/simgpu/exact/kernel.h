@@ -103,6 +103,8 @@ extern const Family loss_families[];
 extern const Family image_families[];
 extern const Family attention_families[];
 extern const Family blas_families[];
+extern const Family sort_families[];
+extern const Family scan_families[];
 
 } // namespace sgx
 

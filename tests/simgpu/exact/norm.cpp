@@ -70,49 +70,62 @@ static bool run_forward(const Launch &launch)
 	});
 }
 
-/* RowwiseMomentsCUDAKernel<T, acc, rms>(n, eps, x, mean, rstd) */
+/* RowwiseMomentsCUDAKernel<T, acc, rms>(n, eps, x, mean, rstd); newer, the
+ * number of rows comes first. */
 static bool run_moments(const Launch &launch)
 {
+	unsigned first = launch.param_bytes(1) == 8 ? 1 : 0;
+	int64_t rows = first ? launch.param<int64_t>(0) : launch.raw.grid[0];
 	bool rms = launch.kernel.arguments.back() == "true";
-	int64_t n = launch.param<int64_t>(0);
+	int64_t n = launch.param<int64_t>(first);
 
 	if (launch.kernel.type(1) != Type::F32)
 		return false;
 	return with_float(launch.kernel.type(0), [&](auto t) {
 		using T = decltype(t);
-		const T *x = at_address<T>(launch.param<uint64_t>(2));
-		float *means = at_address<float>(launch.param<uint64_t>(3));
-		float *scales = at_address<float>(launch.param<uint64_t>(4));
+		const T *x = at_address<T>(launch.param<uint64_t>(first + 2));
+		float *means =
+		        at_address<float>(launch.param<uint64_t>(first + 3));
+		float *scales =
+		        at_address<float>(launch.param<uint64_t>(first + 4));
 
-		for (int64_t row = 0; row < launch.raw.grid[0]; row++) {
+		for (int64_t row = 0; row < rows; row++) {
 			float mean;
 
-			moments(x + row * n, n, rms, launch.param<float>(1),
-			        &mean, &scales[row]);
+			moments(x + row * n, n, rms,
+			        launch.param<float>(first + 1), &mean,
+			        &scales[row]);
 			if (!rms)
 				means[row] = mean;
 		}
 	});
 }
 
-/* LayerNormForwardCUDAKernel<T, acc, rms>(n, x, mean, rstd, gamma, beta, y) */
+/* LayerNormForwardCUDAKernel<T, acc, rms>(n, x, mean, rstd, gamma, beta, y);
+ * newer, the number of rows comes first. */
 static bool run_apply(const Launch &launch)
 {
 	bool rms = launch.kernel.arguments.back() == "true";
-	int64_t n = launch.param<int64_t>(0);
+	unsigned first = launch.kernel.has("(long, long,") ? 1 : 0;
+	int64_t n = launch.param<int64_t>(first);
+	int64_t rows = first ? launch.param<int64_t>(0) : launch.raw.grid[0];
 
 	if (launch.kernel.type(1) != Type::F32)
 		return false;
 	return with_float(launch.kernel.type(0), [&](auto t) {
 		using T = decltype(t);
-		const T *x = at_address<T>(launch.param<uint64_t>(1));
-		float *means = at_address<float>(launch.param<uint64_t>(2));
-		float *scales = at_address<float>(launch.param<uint64_t>(3));
-		const T *gamma = at_address<T>(launch.param<uint64_t>(4));
-		const T *beta = at_address<T>(launch.param<uint64_t>(5));
-		T *y = at_address<T>(launch.param<uint64_t>(6));
+		const T *x = at_address<T>(launch.param<uint64_t>(first + 1));
+		float *means =
+		        at_address<float>(launch.param<uint64_t>(first + 2));
+		float *scales =
+		        at_address<float>(launch.param<uint64_t>(first + 3));
+		const T *gamma =
+		        at_address<T>(launch.param<uint64_t>(first + 4));
+		const T *beta =
+		        at_address<T>(launch.param<uint64_t>(first + 5));
+		T *y = at_address<T>(launch.param<uint64_t>(first + 6));
 
-		for (int64_t row = 0; row < launch.raw.grid[0]; row++)
+		for (int64_t row = 0; row < rows; row++)
 			normalize(x + row * n, n, rms ? 0.0f : means[row],
 			        scales[row], gamma, rms ? nullptr : beta,
 			        y + row * n);

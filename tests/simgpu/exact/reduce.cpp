@@ -143,12 +143,18 @@ static bool read_reduction(const Launch &launch,
 	        bytes < calculators + CONFIG_BYTES + TAIL_BYTES)
 		return false;
 	const uint8_t *tail = data + bytes - TAIL_BYTES;
-	/* The calculators end before src, which is aligned to 8 bytes. */
-	size_t before = bytes - TAIL_BYTES - calculators - CONFIG_BYTES;
-	const uint8_t *config = data + before / 4 * 4;
-	/* One word of padding, if the sum is no multiple of 8. */
-	if ((size_t)(config - data) % 8 == 4)
+	/* The calculators end before src, with a word of padding or none. The
+	 * shape of the block, at 44, tells which. */
+	const uint8_t *config = tail - calculators - CONFIG_BYTES;
+	auto fits = [&](const uint8_t *at) {
+		return read_at<uint32_t>(at + 44) == launch.raw.block[0] &&
+		       read_at<uint32_t>(at + 48) == launch.raw.block[1];
+	};
+
+	if (!fits(config))
 		config -= 4;
+	if (!fits(config))
+		return false;
 	const uint8_t *input_calc = config + CONFIG_BYTES;
 	const uint8_t *output_calc = input_calc + calculator_bytes(1);
 	bool accumulate = tail[56] != 0, final_output = tail[57] != 0;
