@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/base/list.h"
 
@@ -13,11 +14,31 @@ void ts_blocks_init(struct ts_blocks *blocks)
 	ts_mutex_init(&blocks->lock, TS_RANK_BLOCKS);
 	ts_map_init(&blocks->allocations);
 	ts_map_init(&blocks->blocks);
+	memset(blocks->recent, 0, sizeof(blocks->recent));
 	blocks->lowest = UINT64_MAX;
 	blocks->highest = 0;
 	blocks->next_serial = 1;
 	blocks->live_bytes = 0;
 	blocks->peak_bytes = 0;
+}
+
+static struct ts_block **recent_place(
+        struct ts_blocks *blocks, uint64_t address)
+{
+	/* First addresses are multiples of 512. */
+	uint64_t hash = (address >> 9) * 0x9fb21c651e98df25ull;
+
+	return &blocks->recent[hash >> 40 & (TS_BLOCKS_RECENT - 1)];
+}
+
+/* The block is live no more. */
+static void forget_recent(
+        struct ts_blocks *blocks, const struct ts_block *block)
+{
+	struct ts_block **place = recent_place(blocks, block->address);
+
+	if (*place == block)
+		*place = NULL;
 }
 
 static struct ts_block *block_of(struct ts_map_node *node)
@@ -109,6 +130,7 @@ static struct ts_block *pull_block(
 	block = block_of(ts_map_ceiling(&blocks->blocks, whole->address));
 	if (block && block->address - whole->address < whole->bytes) {
 		ts_map_remove(&blocks->blocks, block->address);
+		forget_recent(blocks, block);
 		blocks->live_bytes -= block->bytes;
 	} else {
 		block = NULL;
@@ -129,6 +151,8 @@ bool ts_blocks_remove_allocation(struct ts_blocks *blocks, uint64_t address,
 	        allocation_of(ts_map_remove(&blocks->allocations, address));
 	if (allocation && !allocation->split)
 		blocks->live_bytes -= allocation->whole.bytes;
+	if (allocation)
+		forget_recent(blocks, &allocation->whole);
 	ts_mutex_unlock(&blocks->lock);
 	if (!allocation)
 		return false;
@@ -171,6 +195,7 @@ static void report_birth(struct ts_blocks *blocks, struct ts_block *block,
 	block->managed = allocation && allocation->whole.managed;
 	if (allocation && !allocation->split) {
 		allocation->split = true;
+		forget_recent(blocks, &allocation->whole);
 		blocks->live_bytes -= allocation->whole.bytes;
 		*ret_dead = stretch_of(&allocation->whole);
 	}
@@ -202,6 +227,7 @@ void ts_blocks_report(struct ts_blocks *blocks, uint64_t address, int64_t bytes,
 	} else if (!block) {
 		block = block_of(ts_map_remove(&blocks->blocks, address));
 		if (block) {
+			forget_recent(blocks, block);
 			blocks->live_bytes -= block->bytes;
 			*ret_dead = stretch_of(block);
 		}
@@ -291,16 +317,24 @@ bool ts_blocks_other_context(struct ts_blocks *blocks, int device,
 struct ts_block *ts_blocks_find_locked(
         struct ts_blocks *blocks, uint64_t address)
 {
+	struct ts_block **place = recent_place(blocks, address);
 	struct ts_allocation *allocation;
 	struct ts_block *block;
 
+	if (*place && (*place)->address == address)
+		return *place;
 	if (address < blocks->lowest || address >= blocks->highest)
 		return NULL;
 	block = block_of(ts_map_floor(&blocks->blocks, address));
-	if (block && address - block->address < block->bytes)
-		return block;
-	allocation = find_allocation(blocks, address);
-	return allocation && !allocation->split ? &allocation->whole : NULL;
+	if (!block || address - block->address >= block->bytes) {
+		allocation = find_allocation(blocks, address);
+		if (!allocation || allocation->split)
+			return NULL;
+		block = &allocation->whole;
+	}
+	if (block->address == address)
+		*place = block;
+	return block;
 }
 
 struct ts_block *ts_blocks_next_locked(

@@ -34,12 +34,16 @@ struct ts_allocation {
 	bool split; /* blocks were reported inside */
 };
 
+#define TS_BLOCKS_RECENT 1024u /* a power of two */
+
 struct ts_blocks {
 	struct ts_mutex lock;
 	/* Guarded by lock. */
 	struct ts_map allocations; /* struct ts_allocation by address */
 	struct ts_map blocks;      /* reported struct ts_block by address */
 	uint64_t lowest, highest;  /* no block outside [lowest, highest) */
+	/* Found of late, by first address: programs mostly pass these. */
+	struct ts_block *recent[TS_BLOCKS_RECENT];
 	uint64_t next_serial;
 	uint64_t live_bytes, peak_bytes; /* of live blocks */
 };

@@ -155,7 +155,7 @@ void ts_step_push(struct ts_step *step, uint64_t signature)
 {
 	make_place(step);
 	follow(step, signature);
-	step->signatures[step->count % step->capacity] = signature;
+	step->signatures[step->count & (step->capacity - 1)] = signature;
 	step->count++;
 	suggest(step);
 }

@@ -41,8 +41,9 @@ static bool reserve(void **ring, size_t *capacity, size_t item_bytes,
 	if (!larger)
 		return false;
 	for (uint64_t i = oldest; *capacity && i < oldest + *capacity; i++)
-		memcpy(larger + i % wanted * item_bytes,
-		        (char *)*ring + i % *capacity * item_bytes, item_bytes);
+		memcpy(larger + (i & (wanted - 1)) * item_bytes,
+		        (char *)*ring + (i & (*capacity - 1)) * item_bytes,
+		        item_bytes);
 	free(*ring);
 	*ring = larger;
 	*capacity = wanted;
@@ -87,7 +88,7 @@ static bool append(struct ts_tape *tape, const struct ts_op *op)
 	                sizeof(*tape->uses), tape->oldest_use,
 	                tape->use_count + op->count, FIRST_USES))
 		return false;
-	record = &tape->ops[tape->op_count % tape->op_capacity];
+	record = &tape->ops[tape->op_count & (tape->op_capacity - 1)];
 	*record = (struct ts_tape_op){
 	        .signature = op->signature,
 	        .func = op->func,
@@ -105,7 +106,7 @@ static bool append(struct ts_tape *tape, const struct ts_op *op)
 	memcpy(record->grid, op->grid, sizeof(record->grid));
 	memcpy(record->block, op->block, sizeof(record->block));
 	for (size_t i = 0; i < op->count; i++)
-		tape->uses[(tape->use_count + i) % tape->use_capacity] =
+		tape->uses[(tape->use_count + i) & (tape->use_capacity - 1)] =
 		        op->uses[i];
 	tape->op_count++;
 	tape->use_count += op->count;
@@ -141,10 +142,10 @@ void ts_tape_record(struct ts_tape *tape, const struct ts_op *op)
 
 const struct ts_tape_op *ts_tape_op(const struct ts_tape *tape, uint64_t number)
 {
-	return &tape->ops[number % tape->op_capacity];
+	return &tape->ops[number & (tape->op_capacity - 1)];
 }
 
 const struct ts_use *ts_tape_use(const struct ts_tape *tape, uint64_t number)
 {
-	return &tape->uses[number % tape->use_capacity];
+	return &tape->uses[number & (tape->use_capacity - 1)];
 }

@@ -45,6 +45,12 @@ static uint64_t *read_param(
 		memcpy(ret_words, data, 8);
 		return ret_words + 1;
 	}
+	if (param->offset % 8 == 0) {
+		if (param->bytes % 8)
+			ret_words[count - 1] = 0;
+		memcpy(ret_words, data, param->bytes);
+		return ret_words + count;
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t bytes, begin = piece(param, i, &bytes);
 

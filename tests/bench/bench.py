@@ -74,22 +74,21 @@ def main():
     print(f"{'ns':44} {'without':>12} {'with':>12} {'more':>12}"
           f" {'allowed':>10}  ratio")
     with tempfile.TemporaryDirectory() as folder:
+        observe = dict(
+            TAPESWAP_MODE="observe", TAPESWAP_PROFILE=f"{folder}/p.json"
+        )
         modes = {
-            "off": (dict(TAPESWAP_MODE="off"), 150),
-            "recording": (
-                dict(
-                    TAPESWAP_MODE="observe",
-                    TAPESWAP_PROFILE=f"{folder}/p.json",
-                ),
-                600,
-            ),
+            "off": (dict(TAPESWAP_MODE="off"), 150, ()),
+            # The profile is made, steps are followed.
+            "after profiling": (observe, 150, ()),
+            "recording": (observe, 600, ("new",)),
         }
-        for name, (settings, allowed) in modes.items():
+        for name, (settings, allowed, more) in modes.items():
             line(f"launch, 10 parameters, {name}",
-                 *pair((10, 8), **settings), allowed)
+                 *pair((10, 8, *more), **settings), allowed)
             for bytes_ in 4096, 32768:
                 line(f"launch, one of {bytes_} bytes, {name}",
-                     *pair((1, bytes_), **settings), None)
+                     *pair((1, bytes_, *more), **settings), None)
     line("dlsym of another name", *pair(("dlsym",)), 20)
     plain, loaded = environment(False), environment(True)
     starts = [(start_ns(plain), start_ns(loaded)) for _ in range(TRUE_REPEATS)]

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Median cost of one launch, or one dlsym, in ns: launches PARAMETERS BYTES,
- * or launches dlsym. What is preloaded and set is the caller's choice.
+ * or launches dlsym. With a third argument "new" no launch is ever repeated, so
+ * that no step is found and all are recorded. What is preloaded and set is the
+ * caller's choice.
  */
 #include <cuda.h>
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +19,10 @@
 #define BLOCK_BYTES (1u << 20)
 /* Launches that differ, as those of a training step do; then again. */
 #define STEP       2000u
-#define WARM_STEPS 12u
+#define WARM_STEPS 14u
+#define NEVER      UINT_MAX
+/* More than the agent keeps of ops that belong to no step. */
+#define WARM_NEW 600000u
 
 static double now_ns(void)
 {
@@ -60,7 +66,7 @@ typedef CUresult launch_function(CUfunction function, unsigned int,
         unsigned int, CUstream, void **, void **);
 
 /* One parameter in eight bytes of each is an address, as a rule of thumb. */
-static double time_launches(size_t count, size_t bytes)
+static double time_launches(size_t count, size_t bytes, unsigned int step)
 {
 	struct {
 		size_t count, bytes;
@@ -85,14 +91,14 @@ static double time_launches(size_t count, size_t bytes)
 		memcpy(params[i], &address, sizeof(address));
 	}
 	/* Steps are found and timed, memory is taken, once. */
-	for (; grid < WARM_STEPS * STEP; grid++)
-		launch((CUfunction)&function, grid % STEP, 1, 1, 1, 1, 1, 0,
+	for (; grid < (step == NEVER ? WARM_NEW : WARM_STEPS * STEP); grid++)
+		launch((CUfunction)&function, grid % step, 1, 1, 1, 1, 1, 0,
 		        NULL, params, NULL);
 	for (int round = 0; round < ROUNDS; round++) {
 		double start = now_ns();
 
 		for (int i = 0; i < BATCH; i++)
-			launch((CUfunction)&function, ++grid % STEP, 1, 1, 1, 1,
+			launch((CUfunction)&function, ++grid % step, 1, 1, 1, 1,
 			        1, 0, NULL, params, NULL);
 		rounds[round] = (now_ns() - start) / BATCH;
 	}
@@ -107,9 +113,9 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && !strcmp(argv[1], "dlsym"))
 		ns = time_dlsym();
-	else if (argc == 3)
-		ns = time_launches(
-		        strtoul(argv[1], NULL, 10), strtoul(argv[2], NULL, 10));
+	else if (argc == 3 || (argc == 4 && !strcmp(argv[3], "new")))
+		ns = time_launches(strtoul(argv[1], NULL, 10),
+		        strtoul(argv[2], NULL, 10), argc == 4 ? NEVER : STEP);
 	if (ns < 0)
 		return 2;
 	printf("%.1f\n", ns);
