@@ -147,6 +147,12 @@ void ts_agent_primary_retained(CUdevice device, CUcontext context);
 void ts_agent_primary_release(CUdevice device);
 void ts_agent_primary_gone(CUdevice device);
 
+/* A training step ends here and the next one begins. */
+void ts_agent_step(void);
+
+/* An NVTX range of that name begins: true where it is a step's. */
+bool ts_agent_range(const char *name);
+
 /* Code was unloaded: function handles may come again. */
 void ts_agent_code_unloaded(void);
 

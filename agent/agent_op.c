@@ -2,6 +2,7 @@
 /* Ops, and what orders them: residency before, the tape after. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
@@ -369,6 +370,21 @@ void ts_agent_stream_destroyed(ts_stream_key stream)
 		if (pager)
 			ts_pager_stream_destroyed(pager, stream, context);
 	}
+}
+
+void ts_agent_step(void)
+{
+	ts_profiler_mark();
+}
+
+bool ts_agent_range(const char *name)
+{
+	const char *wanted = ts_agent.config.step_range;
+
+	if (!*wanted || strcmp(name, wanted))
+		return false;
+	ts_profiler_mark();
+	return true;
 }
 
 void ts_agent_code_unloaded(void)

@@ -44,6 +44,10 @@ static const struct ts_setting settings[] = {
         {"TAPESWAP_STATUS", TS_SETTING_FILE, "", NULL,
                 "file for the figures of the exit line, as JSON (%p, %r)",
                 offsetof(struct ts_config, status)},
+        {"TAPESWAP_STEP_RANGE", TS_SETTING_TEXT, "", NULL,
+                "name of the NVTX range that a training step begins with "
+                "(default: steps are found without)",
+                offsetof(struct ts_config, step_range)},
         {"TAPESWAP_STRICT", TS_SETTING_BOOLEAN, "0", NULL,
                 "1 makes CUDA initialisation fail on a bad setting instead of "
                 "running without tapeswap",
@@ -71,6 +75,8 @@ static const char *accepted(const struct ts_setting *setting)
 		return "0 or 1";
 	case TS_SETTING_FILE:
 		return "a file name with %p, %r or %% in it";
+	case TS_SETTING_TEXT:
+		return "a name of up to 255 bytes";
 	}
 	return "";
 }
@@ -174,6 +180,11 @@ static int parse_setting(struct ts_config *config,
 		return 0;
 	case TS_SETTING_FILE:
 		return ts_path_expand(text, field, TS_CONFIG_PATH_BYTES);
+	case TS_SETTING_TEXT:
+		if (strlen(text) >= TS_CONFIG_TEXT_BYTES)
+			return -EINVAL;
+		strcpy(field, text);
+		return 0;
 	}
 	return -EINVAL;
 }

@@ -34,6 +34,7 @@ enum ts_setting_type {
 	TS_SETTING_CHOICE,  /* one of a list of words */
 	TS_SETTING_BOOLEAN, /* 0 or 1 */
 	TS_SETTING_FILE,    /* %p and %r are replaced */
+	TS_SETTING_TEXT,    /* anything that is not too long */
 };
 
 struct ts_setting {
@@ -46,6 +47,7 @@ struct ts_setting {
 };
 
 #define TS_CONFIG_PATH_BYTES 4096
+#define TS_CONFIG_TEXT_BYTES 256
 
 struct ts_config {
 	struct ts_limit limit;
@@ -57,6 +59,7 @@ struct ts_config {
 	char plan[TS_CONFIG_PATH_BYTES]; /* "": none; placeholders replaced */
 	char profile[TS_CONFIG_PATH_BYTES];
 	char status[TS_CONFIG_PATH_BYTES];
+	char step_range[TS_CONFIG_TEXT_BYTES]; /* "": none */
 };
 
 #define TS_CONFIG_MESSAGE_BYTES 512

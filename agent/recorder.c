@@ -571,6 +571,9 @@ bool ts_recorder_mark(void)
 	bool complete;
 
 	ts_mutex_lock(&ts_rec.lock);
+	/* What was before the first mark is no step. */
+	if (!ts_rec.marked)
+		give_up();
 	ts_rec.marked = true;
 	if (ts_recorder_is_recording() && ts_rec.kept.op_count)
 		ts_rec.boundary = ts_recorder_next_op();

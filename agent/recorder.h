@@ -58,7 +58,8 @@ bool ts_recorder_saw_backward(void);
 bool ts_recorder_op(const struct ts_op *op, bool ends_step);
 
 /*
- * A step ends after the ops so far, and from now on only here. True as above.
+ * A step ends after the ops so far, and from now on only here; those before the
+ * first such call are no step. True as above.
  */
 bool ts_recorder_mark(void);
 

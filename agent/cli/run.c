@@ -74,6 +74,8 @@ static const char *value_name(const struct ts_setting *setting)
 		return "0|1";
 	case TS_SETTING_FILE:
 		return "FILE";
+	case TS_SETTING_TEXT:
+		return "NAME";
 	}
 	return "VALUE";
 }

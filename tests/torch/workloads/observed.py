@@ -8,6 +8,7 @@ gradients and the optimizer's state take on the device.
 """
 
 import argparse
+import ctypes
 import json
 import os
 import signal
@@ -44,6 +45,16 @@ def layers_of(config):
     return getattr(config, "num_hidden_layers", None) or config.n_layer
 
 
+def mark(way):
+    """A step begins here, for tapeswap if it is there."""
+    if way == "range":
+        torch.cuda.nvtx.range_push("train step")
+        torch.cuda.nvtx.range_pop()
+    elif way == "step":
+        tell = getattr(ctypes.CDLL(None), "tapeswap_step", lambda: None)
+        tell()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", choices=MODELS)
@@ -56,6 +67,11 @@ def main():
         "--optimizer", choices=["adamw", "fused", "single", "sgd"],
         default="adamw",
     )
+    parser.add_argument(
+        "--mark", choices=["step", "range"],
+        help="tell tapeswap of steps: by tapeswap_step(), by an NVTX range",
+    )
+    parser.add_argument("--mark-every", type=int, default=1)
     parser.add_argument("--fail-at", type=int, default=0)
     parser.add_argument("--terminate-at", type=int, default=0)
     args = parser.parse_args()
@@ -86,6 +102,8 @@ def main():
             return model(input_ids=ids, labels=ids).loss
 
     for step in range(1, args.steps + 1):
+        if step % args.mark_every == 0:
+            mark(args.mark)
         length = sequence
         if args.alternate and step % 2:
             length = sequence // 2
