@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
@@ -141,6 +142,15 @@ static void path_for(
 		strcpy(ret_path, path);
 }
 
+static double ms_since(const struct timespec *start)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - start->tv_sec) * 1e3 +
+	       (double)(now.tv_nsec - start->tv_nsec) * 1e-6;
+}
+
 static void write_profiles(
         const struct ts_observed *observed, const struct ts_shape *shape)
 {
@@ -152,12 +162,17 @@ static void write_profiles(
 
 	for (size_t i = 0; i < observed->device_count; i++) {
 		char path[TS_CONFIG_PATH_BYTES];
-		json_t *json = ts_profile_make(observed, i, &context);
+		struct timespec start;
+		json_t *json;
 		int rc;
 
+		clock_gettime(CLOCK_MONOTONIC, &start);
 		path_for(observed, i, path);
+		json = ts_profile_make(observed, i, &context);
 		rc = ts_json_write(json, path, JSON_COMPACT);
 		json_decref(json);
+		ts_log(TS_LOG_DEBUG, "%s written in %.1f ms", path,
+		        ms_since(&start));
 		if (rc)
 			ts_log(TS_LOG_ERROR,
 			        "TAPESWAP_PROFILE=\"%s\" was not written: %s",

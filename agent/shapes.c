@@ -125,20 +125,42 @@ static uint32_t use_around(const struct ts_recording *step,
 	return op->use_count;
 }
 
-/* What the word is in this step; a pointer becomes use and offset. */
+/* Where the step's blocks lie. */
+struct window {
+	uint64_t lowest, end;
+};
+
+static struct window window_of(const struct ts_recording *step)
+{
+	struct window window = {.lowest = UINT64_MAX};
+
+	for (size_t i = 0; i < step->block_count; i++) {
+		const struct ts_rec_block *block = &step->blocks[i];
+
+		if (block->address < window.lowest)
+			window.lowest = block->address;
+		if (block->address + block->bytes > window.end)
+			window.end = block->address + block->bytes;
+	}
+	return window;
+}
+
+/*
+ * What the word is in this step; a pointer becomes use and offset. Addresses
+ * that lead to no operand are left over from other calls.
+ */
 static enum ts_word_class classify(const struct ts_recording *step,
-        const struct ts_rec_op *op, const struct ts_word *place, uint64_t *word)
+        const struct ts_rec_op *op, const struct ts_word *place,
+        const struct window *window, uint64_t *word)
 {
 	uint32_t use;
 
-	if (place->bytes != 8)
+	if (place->bytes != 8 || *word < window->lowest || *word >= window->end)
 		return TS_WORD_CONSTANT;
 	use = use_around(step, op, *word);
-	if (use == op->use_count)
-		return TS_WORD_CONSTANT;
-	/* Left over from other calls. */
-	if (!ts_layout_keeps(op->func->layout, op->layout_used, place->param,
-	            place->offset))
+	if (use == op->use_count ||
+	        !ts_layout_keeps(op->func->layout, op->layout_used,
+	                place->param, place->offset))
 		return TS_WORD_VARYING;
 	*word = ts_word_pointer(use,
 	        *word - step->blocks[ts_recording_use(step, op, use)->block]
@@ -149,6 +171,7 @@ static enum ts_word_class classify(const struct ts_recording *step,
 /* First step of the shape: as they are. Later ones: what has stayed. */
 static void merge_words(struct ts_shape *shape, const struct ts_recording *step)
 {
+	struct window window = window_of(step);
 	size_t at = 0;
 
 	for (size_t i = 0; i < step->op_count; i++) {
@@ -158,8 +181,8 @@ static void merge_words(struct ts_shape *shape, const struct ts_recording *step)
 		for (uint32_t k = 0; k < op->word_count; k++, at++) {
 			struct ts_word place = ts_words_at(op->func, k);
 			uint64_t word = words[k];
-			uint8_t found =
-			        (uint8_t)classify(step, op, &place, &word);
+			uint8_t found = (uint8_t)classify(
+			        step, op, &place, &window, &word);
 
 			if (!shape->seen) {
 				shape->words[at] = word;

@@ -48,6 +48,9 @@ class Outcome:
     plan: dict  # TAPESWAP_PLAN
     status: dict  # TAPESWAP_STATUS
     profile: dict  # TAPESWAP_PROFILE
+    profile_bytes: int  # of that file
+    # By device number: what stands beside it where there are several devices.
+    device_profiles: dict
     trace: list  # SIMGPU_TRACE, where the settings name TRACE
 
     def steps(self):
@@ -103,6 +106,10 @@ def _load(path):
         return {}
     except ValueError as error:
         raise Failure(f"{os.path.basename(path)}: {error}")
+
+
+def _size(path):
+    return os.path.getsize(path) if os.path.exists(path) else 0
 
 
 def _load_lines(path):
@@ -169,6 +176,12 @@ def launch(spec):
             plan=_load(f"{folder}/plan.json"),
             status=_load(f"{folder}/status.json"),
             profile=_load(f"{folder}/profile.json"),
+            profile_bytes=_size(f"{folder}/profile.json"),
+            device_profiles={
+                device: found
+                for device in range(16)
+                if (found := _load(f"{folder}/profile-device{device}.json"))
+            },
             trace=_load_lines(f"{folder}/{TRACE}"),
         )
 

@@ -6,16 +6,27 @@ the program itself, PyTorch's allocator and the device know.
 """
 
 import json
+import re
+import statistics
 import subprocess
 import tempfile
 
 import operands
+import schema
+import words
 from harness import ROOT, TRACE, TRAIN_GPT, WORKLOADS, Spec, launch, run, run_once
 from runner import Case, expect, expect_equal
 
 OBSERVED = WORKLOADS / "observed.py"
+TWO_DEVICES = WORKLOADS / "two_devices.py"
+MIB = 1 << 20
 KIND_TOLERANCE = 0.01
 TIME_TOLERANCE = 0.001
+CPU_TOLERANCE = 0.05
+CPU_RUNS = 5
+STEP_MIB_MAX = 64
+FILE_MIB_MAX = 20
+WRITE_MS_MAX = 1000
 
 
 def pair(*arguments, script=OBSERVED, **more):
@@ -85,6 +96,7 @@ def made_bytes(profile, kind):
 def check_profile(outcome, turns, keep_gradients=False):
     facts, profile = facts_of(outcome), outcome.profile
     found = profile["run"]
+    schema.check(profile, "profile")
     expect_equal(outcome.status["steps"], facts["steps"], "steps")
     expect_equal(
         outcome.status["peak_block_bytes"],
@@ -165,13 +177,84 @@ def trainer():
     expect_equal(seen.status["peak_block_bytes"], peak, "peak of blocks")
 
 
+def marked(way, **more):
+    """The program tells its steps: two of what else would be found each."""
+    plain, seen = pair(
+        "gpt2-small", "--mark", way, "--mark-every", 2, "--steps", 14, **more
+    )
+    check_harmless(plain, seen)
+    check_counts(seen)
+    # Seven calls, and what is before the first is no step.
+    expect_equal(seen.status["steps"], 6, "steps")
+    expect_equal(len(seen.profile["turns"]), 2, "turns")
+    expect_equal(len(seen.profile["regions"]), 2 * 2, "regions")
+
+
+def two_devices():
+    """Each device has a profile: its own blocks, the same ops."""
+    settings = (("SIMGPU_DEVICES", "2"),)
+    plain, seen = (
+        run_once(Spec(TWO_DEVICES, observe=on, settings=settings))
+        for on in (False, True)
+    )
+    expect_equal(seen.steps(), plain.steps(), "losses and peaks")
+    expect_equal(seen.status["steps"], facts_of(seen)["steps"], "steps")
+    # The one with most bytes has the file's name.
+    main = seen.profile["run"]["device"]
+    expect_equal(main, 1, "device of the first file")
+    profiles = {main: seen.profile, **seen.device_profiles}
+    expect_equal(sorted(profiles), [0, 1], "devices with a profile")
+    for device, profile in profiles.items():
+        peak = facts_of(seen)["peaks"][device]
+        schema.check(profile, "profile")
+        expect_equal(profile["run"]["devices"], 2, "devices of the step")
+        expect_equal(profile["run"]["peak_bytes"], peak, f"peak of {device}")
+        expect_equal(
+            sum(profile["memory"]["kinds_at_peak"].values()),
+            profile["memory"]["peak_bytes"],
+            "kinds at the peak",
+        )
+        expect_equal(len(profile["turns"]), 1, "turns")
+    busy = {
+        device: {i for i, op in enumerate(profile["ops"]) if op["duration_ns"]}
+        for device, profile in profiles.items()
+    }
+    both = busy[0] & busy[1]
+    expect(busy[0] and busy[1], "a device without ops")
+    # The activation, its gradient, and no more are handed over.
+    expect(len(both) <= 2, f"ops of both devices: {both}")
+
+
+def cpu_time():
+    """Host time of a step once the profile is made: medians of runs by turns,
+    of processor time, since the machine may be busy."""
+    ratios = []
+    for _ in range(CPU_RUNS):
+        plain, seen = (
+            run(Spec(OBSERVED, ("bert-small", "--steps", 40), observe=on))
+            for on in (False, True)
+        )
+        before, after = (
+            statistics.median(
+                line["cpu_ms"] for line in outcome.steps()[20:40]
+            )
+            for outcome in (plain, seen)
+        )
+        ratios.append(after / before)
+    ratio = statistics.median(ratios)
+    print(f"processor time of a step: x{ratio:.3f} of {ratios}")
+    expect(ratio <= 1 + CPU_TOLERANCE, f"x{ratio:.3f}, {ratios}")
+
+
 def check_operands(script, *arguments):
-    """Every operand the device knows is in the profile, and little else."""
+    """Every operand the device knows is in the profile, and little else; so
+    are the classes of the words that lead to them."""
     settings = (("SIMGPU_TRACE", TRACE),)
     outcome = run(
         Spec(script, arguments, observe=True, settings=settings)
     )
     operands.check(outcome.profile, outcome.trace)
+    words.check(outcome.profile, outcome.trace, "--dropout" in arguments)
 
 
 def exception():
@@ -188,6 +271,7 @@ def exception():
     expect_equal(outcome.status["steps"], 4, "steps")
     expect_equal(len(outcome.profile["regions"]), 2, "regions")
     expect(outcome.profile["run"]["same_steps"] >= 2, "same steps")
+    schema.check(outcome.profile, "profile")
 
 
 def terminated():
@@ -202,6 +286,7 @@ def terminated():
     expect_equal(outcome.code, -15, "exit status")
     expect_equal(len(outcome.profile["regions"]), 2, "regions")
     expect(outcome.profile["run"]["timed_steps"] >= 1, "timed steps")
+    schema.check(outcome.profile, "profile")
     expect_equal(outcome.status, {}, "status of a program that was killed")
 
 
@@ -225,10 +310,33 @@ def gpu_check():
         expect_equal(done.returncode, 77, f"without a GPU\n{done.stdout}")
 
 
+def check_cost(plain, seen):
+    """What recording and writing a large step takes on the host."""
+    more = (seen.host_bytes - plain.host_bytes) / MIB
+    took = [float(ms) for ms in re.findall(r"written in (\S+) ms", seen.err)]
+    print(
+        f"host memory +{more:.1f} MiB, file {seen.profile_bytes / MIB:.2f} MiB"
+        f" written in {took} ms"
+    )
+    expect(more < STEP_MIB_MAX, f"host memory +{more:.1f} MiB")
+    expect(0 < seen.profile_bytes < FILE_MIB_MAX * MIB, "size of the file")
+    expect(took and max(took) < WRITE_MS_MAX, f"written in {took} ms")
+
+
 def big(name, script, *arguments, layers=None):
     """Peak, counts and layers of a reference workload."""
     arguments = (name, *arguments, "--steps", 5)
-    plain, seen = pair(*arguments, script=script)
+    # Plainly, as other cases run it too.
+    plain = run_once(Spec(script, arguments))
+    seen = run_once(
+        Spec(
+            script,
+            arguments,
+            observe=True,
+            settings=(("TAPESWAP_LOG", "debug"),),
+        )
+    )
+    check_cost(plain, seen)
     steps = seen.steps()
     expect_equal(
         [s["loss"] for s in steps], [s["loss"] for s in plain.steps()], "losses"
@@ -280,6 +388,20 @@ def all_cases():
             ),
         ),
         case("alternating", alternating),
+        case(
+            "eval-every-1",
+            lambda: observed("gpt2-small", "--eval-every", 1),
+            full=True,
+        ),
+        case(
+            "mark-range",
+            lambda: marked(
+                "range", settings=(("TAPESWAP_STEP_RANGE", "train step"),)
+            ),
+        ),
+        case("mark-step", lambda: marked("step"), full=True),
+        case("two-devices", two_devices),
+        case("cpu-time", cpu_time, full=True),
         case("train_gpt", trainer),
         case("exception", exception),
         case("terminated", terminated),

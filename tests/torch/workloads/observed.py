@@ -12,6 +12,7 @@ import ctypes
 import json
 import os
 import signal
+import time
 
 import torch
 
@@ -107,6 +108,7 @@ def main():
         length = sequence
         if args.alternate and step % 2:
             length = sequence // 2
+        cpu_started = time.process_time()
         started = torch.cuda.Event(enable_timing=True)
         ended = torch.cuda.Event(enable_timing=True)
         started.record()
@@ -122,7 +124,11 @@ def main():
         optimizer.zero_grad(set_to_none=not args.keep_gradients)
         ended.record()
         ended.synchronize()
-        report(step, loss, ms=started.elapsed_time(ended))
+        report(
+            step, loss,
+            ms=started.elapsed_time(ended),
+            cpu_ms=1e3 * (time.process_time() - cpu_started),
+        )
         facts["steps"] += 1
         if args.eval_every and step % args.eval_every == 0:
             model.eval()
