@@ -136,6 +136,9 @@ static bool run_scatter_gather(const Launch &launch)
 	const char *inner = "_cuda_scatter_gather_internal_kernel<";
 	size_t open = lambda.find(inner), pointers = 608;
 
+	if (lambda.find("_cuda_scatter_fill_internal_kernel<") !=
+	        std::string::npos)
+		return run_scatter_fill(launch);
 	if (open == std::string::npos || launch.param_bytes(1) != 664)
 		return false;
 	std::vector<std::string> arguments =

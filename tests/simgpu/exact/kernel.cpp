@@ -100,11 +100,12 @@ static Run find(const Kernel &kernel)
 {
 	std::string function = function_name(kernel.name);
 
-	for (const Family *table : {elementwise_families, reduce_families,
-	             random_families, foreach_families, softmax_families,
-	             norm_families, batch_norm_families, index_families,
-	             loss_families, image_families, attention_families,
-	             blas_families, sort_families, scan_families}) {
+	for (const Family *table :
+	        {elementwise_families, reduce_families, random_families,
+	                foreach_families, softmax_families, norm_families,
+	                batch_norm_families, index_families, loss_families,
+	                image_families, attention_families, blas_families,
+	                sort_families, scan_families, lookup_families}) {
 		for (; table->name; table++)
 			if (kernel.family == table->name ||
 			        function == table->name)

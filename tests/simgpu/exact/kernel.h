@@ -105,6 +105,7 @@ extern const Family attention_families[];
 extern const Family blas_families[];
 extern const Family sort_families[];
 extern const Family scan_families[];
+extern const Family lookup_families[];
 
 } // namespace sgx
 

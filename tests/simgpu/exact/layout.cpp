@@ -27,7 +27,7 @@ Offsets::Offsets(unsigned operands, const uint8_t *calculator, int64_t unit)
 		sizes_[d] = read_at<uint32_t>(sizes + d * 12);
 		index_[d] = 0;
 		for (unsigned k = 0; k < operands; k++)
-			strides_[k][d] = unit * (int64_t)read_at<uint32_t>(
+			strides_[k][d] = unit * (int64_t)read_at<int32_t>(
 			                                strides +
 			                                (d * operands + k) * 4);
 	}

@@ -62,6 +62,9 @@ struct TensorInfo {
 	}
 };
 
+/* _scatter_gather_elementwise_kernel with one value for all indices. */
+bool run_scatter_fill(const Launch &launch);
+
 template <class T> T *at_address(uint64_t address)
 {
 	return reinterpret_cast<T *>((uintptr_t)address);

@@ -163,12 +163,38 @@ static bool run_scan_init(const Launch &launch)
 	return launch.kernel.has("ScanTileState<");
 }
 
+/* DeviceScanKernel<policy, T const *, T *, tiles, op, NullType, ...>(in, out,
+ * tiles, first tile, op, initial value, n): inclusive, between plain arrays */
+static bool run_scan(const Launch &launch)
+{
+	const auto &arguments = launch.kernel.arguments;
+	Scan scan = scan_of(launch.kernel);
+
+	if (arguments.size() < 7 || scan == Scan::UNKNOWN ||
+	        arguments[6] != "unsigned int" ||
+	        arguments[5].find("NullType") == std::string::npos ||
+	        launch.param_bytes(6) != 4)
+		return false;
+	std::string in_type = arguments[1], out_type = arguments[2];
+	Type type = type_of(out_type.substr(0, out_type.size() - 1));
+	if (in_type != out_type.substr(0, out_type.size() - 1) + " const*")
+		return false;
+	return with_type(type, [&](auto t) {
+		using T = decltype(t);
+
+		scan_row(scan, at_address<T>(launch.param<uint64_t>(0)),
+		        at_address<T>(launch.param<uint64_t>(1)),
+		        launch.param<uint32_t>(6), 1, true);
+	});
+}
+
 const Family scan_families[] = {
         {"tensor_kernel_scan_innermost_dim", run_inner},
         {"tensor_kernel_scan_outer_dim", run_outer},
         {"tensor_kernel_scan_innermost_dim_with_indices", run_extremes},
         {"tensor_kernel_scan_outer_dim_with_indices", run_extremes},
         {"DeviceScanInitKernel", run_scan_init},
+        {"DeviceScanKernel", run_scan},
         {nullptr, nullptr},
 };
 

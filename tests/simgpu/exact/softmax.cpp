@@ -193,6 +193,35 @@ static bool run_spatial_forward(const Launch &launch)
 	});
 }
 
+/* (grad_input, output, grad, outer, dim, inner) */
+static bool run_spatial_backward(const Launch &launch)
+{
+	bool log = launch.kernel.has("LogSoftMaxBackwardEpilogue");
+	bool wide = launch.param_bytes(3) == 8;
+	auto size = [&](unsigned i) {
+		return wide ? launch.param<int64_t>(i)
+		            : (int64_t)launch.param<int32_t>(i);
+	};
+	int64_t outer = size(3), dim = size(4), inner = size(5);
+
+	if (launch.kernel.type(0) != launch.kernel.type(2))
+		return false;
+	return with_float(launch.kernel.type(0), [&](auto t) {
+		using T = decltype(t);
+		T *dst = at_address<T>(launch.param<uint64_t>(0));
+		T *output = at_address<T>(launch.param<uint64_t>(1));
+		T *grad = at_address<T>(launch.param<uint64_t>(2));
+
+		for (int64_t o = 0; o < outer; o++)
+			for (int64_t i = 0; i < inner; i++) {
+				int64_t at = o * dim * inner + i;
+
+				backward_row(grad + at, output + at, dst + at,
+				        dim, inner, log);
+			}
+	});
+}
+
 const Family softmax_families[] = {
         {"softmax_warp_forward", run_warp_forward},
         {"softmax_warp_backward", run_warp_backward},
@@ -203,6 +232,7 @@ const Family softmax_families[] = {
         {"cunn_SoftMaxBackward", run_block_backward},
         {"cunn_SoftMaxBackwardSmem", run_block_backward},
         {"cunn_SpatialSoftMaxForward", run_spatial_forward},
+        {"cunn_SpatialSoftMaxBackward", run_spatial_backward},
         {nullptr, nullptr},
 };
 
