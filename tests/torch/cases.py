@@ -20,6 +20,7 @@ import jsonschema
 
 from harness import (
     BIG_DEVICE,
+    REMEDY,
     ROOT,
     TRAIN_GPT,
     WORKLOADS,
@@ -198,9 +199,6 @@ def check_capped(outcome, limit):
     }
     wanted = {key: report[key] for key in seen}
     expect_equal(seen, wanted, "operations by the agent and by the device")
-
-
-REMEDY = re.compile(r"Remedy: TAPESWAP_LIMIT=(\d+)MiB")
 
 
 def run_capped(spec, limit):

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -21,6 +22,8 @@ SIMGPU = ROOT / "build/simgpu"
 BIG_DEVICE = "a100-192g-pcie4"
 # Scripts run in a folder of their own, where this lies.
 TRACE = "trace.jsonl"
+# What tapeswap says where a limit is below what one operation needs.
+REMEDY = re.compile(r"Remedy: TAPESWAP_LIMIT=(\d+)MiB")
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Runner:
         spec = Spec(
             ROOT,
             device=BIG_DEVICE,
-            limit=limit,
+            limit=None if limit is None else str(limit),
             settings=(
                 ("SIMGPU_CONTENT", "tags"),
                 ("SIMGPU_RACES", "on"),
