@@ -8,6 +8,7 @@
 
 /* Touches rows; of many, everything between. */
 #define ROWS_MAX 64
+#define NEEDS    (SG_NEED_INIT | SG_NEED_CTX)
 
 static CUresult check(const CUDA_MEMSET_NODE_PARAMS *set)
 {
@@ -149,235 +150,85 @@ static CUresult set_2d(uint64_t dst, uint64_t pitch, unsigned value,
 	return sg_memset_call(&set, stream, per_thread, sync);
 }
 
-SG_EXPORT CUresult cuMemsetD8(
-        CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
-{
-	SG_API(cuMemsetD8, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, uc, 1, N, NULL, false, true);
-}
+/*
+ * The functions of one element size, in one dimension: of the null stream, of
+ * the first ABI, the second and the thread's own stream, and asynchronous ones.
+ */
+#define SET_1D(bits, type)                                                     \
+	SG_EXPORT CUresult cuMemsetD##bits(                                    \
+	        CUdeviceptr_v1 dst, type value, unsigned n)                    \
+	{                                                                      \
+		SG_API(cuMemsetD##bits, SG_COST_COPY, NEEDS);                  \
+		return set_1d(dst, value, bits / 8, n, NULL, false, true);     \
+	}                                                                      \
+	SG_EXPORT CUresult cuMemsetD##bits##_v2(                               \
+	        CUdeviceptr dst, type value, size_t n)                         \
+	{                                                                      \
+		SG_API(cuMemsetD##bits##_v2, SG_COST_COPY, NEEDS);             \
+		return set_1d(dst, value, bits / 8, n, NULL, false, true);     \
+	}                                                                      \
+	SG_EXPORT CUresult cuMemsetD##bits##_v2_ptds(                          \
+	        CUdeviceptr dst, type value, size_t n)                         \
+	{                                                                      \
+		SG_API(cuMemsetD##bits##_v2_ptds, SG_COST_COPY, NEEDS);        \
+		return set_1d(dst, value, bits / 8, n, NULL, true, true);      \
+	}                                                                      \
+	SG_EXPORT CUresult cuMemsetD##bits##Async(                             \
+	        CUdeviceptr dst, type value, size_t n, CUstream stream)        \
+	{                                                                      \
+		SG_API(cuMemsetD##bits##Async, SG_COST_COPY, NEEDS);           \
+		return set_1d(dst, value, bits / 8, n, stream, false, false);  \
+	}                                                                      \
+	SG_EXPORT CUresult cuMemsetD##bits##Async_ptsz(                        \
+	        CUdeviceptr dst, type value, size_t n, CUstream stream)        \
+	{                                                                      \
+		SG_API(cuMemsetD##bits##Async_ptsz, SG_COST_COPY, NEEDS);      \
+		return set_1d(dst, value, bits / 8, n, stream, true, false);   \
+	}
 
-SG_EXPORT CUresult cuMemsetD8_v2(
-        CUdeviceptr dstDevice, unsigned char uc, size_t N)
-{
-	SG_API(cuMemsetD8_v2, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, uc, 1, N, NULL, false, true);
-}
+/* The same in two dimensions. */
+#define SET_2D(bits, type)                                                     \
+	SG_EXPORT CUresult cuMemsetD2D##bits(CUdeviceptr_v1 dst,               \
+	        unsigned pitch, type value, unsigned width, unsigned height)   \
+	{                                                                      \
+		SG_API(cuMemsetD2D##bits, SG_COST_COPY, NEEDS);                \
+		return set_2d(dst, pitch, value, bits / 8, width, height,      \
+		        NULL, false, true);                                    \
+	}                                                                      \
+	SG_EXPORT CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst,             \
+	        size_t pitch, type value, size_t width, size_t height)         \
+	{                                                                      \
+		SG_API(cuMemsetD2D##bits##_v2, SG_COST_COPY, NEEDS);           \
+		return set_2d(dst, pitch, value, bits / 8, width, height,      \
+		        NULL, false, true);                                    \
+	}                                                                      \
+	SG_EXPORT CUresult cuMemsetD2D##bits##_v2_ptds(CUdeviceptr dst,        \
+	        size_t pitch, type value, size_t width, size_t height)         \
+	{                                                                      \
+		SG_API(cuMemsetD2D##bits##_v2_ptds, SG_COST_COPY, NEEDS);      \
+		return set_2d(dst, pitch, value, bits / 8, width, height,      \
+		        NULL, true, true);                                     \
+	}                                                                      \
+	SG_EXPORT CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst,           \
+	        size_t pitch, type value, size_t width, size_t height,         \
+	        CUstream stream)                                               \
+	{                                                                      \
+		SG_API(cuMemsetD2D##bits##Async, SG_COST_COPY, NEEDS);         \
+		return set_2d(dst, pitch, value, bits / 8, width, height,      \
+		        stream, false, false);                                 \
+	}                                                                      \
+	SG_EXPORT CUresult cuMemsetD2D##bits##Async_ptsz(CUdeviceptr dst,      \
+	        size_t pitch, type value, size_t width, size_t height,         \
+	        CUstream stream)                                               \
+	{                                                                      \
+		SG_API(cuMemsetD2D##bits##Async_ptsz, SG_COST_COPY, NEEDS);    \
+		return set_2d(dst, pitch, value, bits / 8, width, height,      \
+		        stream, true, false);                                  \
+	}
 
-SG_EXPORT CUresult cuMemsetD8_v2_ptds(
-        CUdeviceptr dstDevice, unsigned char uc, size_t N)
-{
-	SG_API(cuMemsetD8_v2_ptds, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, uc, 1, N, NULL, true, true);
-}
-
-SG_EXPORT CUresult cuMemsetD8Async(
-        CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
-{
-	SG_API(cuMemsetD8Async, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, uc, 1, N, hStream, false, false);
-}
-
-SG_EXPORT CUresult cuMemsetD8Async_ptsz(
-        CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
-{
-	SG_API(cuMemsetD8Async_ptsz, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, uc, 1, N, hStream, true, false);
-}
-
-SG_EXPORT CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
-        unsigned char uc, unsigned int Width, unsigned int Height)
-{
-	SG_API(cuMemsetD2D8, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(
-	        dstDevice, dstPitch, uc, 1, Width, Height, NULL, false, true);
-}
-
-SG_EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch,
-        unsigned char uc, size_t Width, size_t Height)
-{
-	SG_API(cuMemsetD2D8_v2, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(
-	        dstDevice, dstPitch, uc, 1, Width, Height, NULL, false, true);
-}
-
-SG_EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
-        unsigned char uc, size_t Width, size_t Height)
-{
-	SG_API(cuMemsetD2D8_v2_ptds, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(
-	        dstDevice, dstPitch, uc, 1, Width, Height, NULL, true, true);
-}
-
-SG_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch,
-        unsigned char uc, size_t Width, size_t Height, CUstream hStream)
-{
-	SG_API(cuMemsetD2D8Async, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(dstDevice, dstPitch, uc, 1, Width, Height, hStream, false,
-	        false);
-}
-
-SG_EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice,
-        size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
-        CUstream hStream)
-{
-	SG_API(cuMemsetD2D8Async_ptsz, SG_COST_COPY,
-	        SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(dstDevice, dstPitch, uc, 1, Width, Height, hStream, true,
-	        false);
-}
-
-SG_EXPORT CUresult cuMemsetD16(
-        CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
-{
-	SG_API(cuMemsetD16, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, us, 2, N, NULL, false, true);
-}
-
-SG_EXPORT CUresult cuMemsetD16_v2(
-        CUdeviceptr dstDevice, unsigned short us, size_t N)
-{
-	SG_API(cuMemsetD16_v2, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, us, 2, N, NULL, false, true);
-}
-
-SG_EXPORT CUresult cuMemsetD16_v2_ptds(
-        CUdeviceptr dstDevice, unsigned short us, size_t N)
-{
-	SG_API(cuMemsetD16_v2_ptds, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, us, 2, N, NULL, true, true);
-}
-
-SG_EXPORT CUresult cuMemsetD16Async(
-        CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
-{
-	SG_API(cuMemsetD16Async, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, us, 2, N, hStream, false, false);
-}
-
-SG_EXPORT CUresult cuMemsetD16Async_ptsz(
-        CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
-{
-	SG_API(cuMemsetD16Async_ptsz, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, us, 2, N, hStream, true, false);
-}
-
-SG_EXPORT CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice,
-        unsigned int dstPitch, unsigned short us, unsigned int Width,
-        unsigned int Height)
-{
-	SG_API(cuMemsetD2D16, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(
-	        dstDevice, dstPitch, us, 2, Width, Height, NULL, false, true);
-}
-
-SG_EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch,
-        unsigned short us, size_t Width, size_t Height)
-{
-	SG_API(cuMemsetD2D16_v2, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(
-	        dstDevice, dstPitch, us, 2, Width, Height, NULL, false, true);
-}
-
-SG_EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
-        unsigned short us, size_t Width, size_t Height)
-{
-	SG_API(cuMemsetD2D16_v2_ptds, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(
-	        dstDevice, dstPitch, us, 2, Width, Height, NULL, true, true);
-}
-
-SG_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch,
-        unsigned short us, size_t Width, size_t Height, CUstream hStream)
-{
-	SG_API(cuMemsetD2D16Async, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(dstDevice, dstPitch, us, 2, Width, Height, hStream, false,
-	        false);
-}
-
-SG_EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice,
-        size_t dstPitch, unsigned short us, size_t Width, size_t Height,
-        CUstream hStream)
-{
-	SG_API(cuMemsetD2D16Async_ptsz, SG_COST_COPY,
-	        SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(dstDevice, dstPitch, us, 2, Width, Height, hStream, true,
-	        false);
-}
-
-SG_EXPORT CUresult cuMemsetD32(
-        CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
-{
-	SG_API(cuMemsetD32, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, ui, 4, N, NULL, false, true);
-}
-
-SG_EXPORT CUresult cuMemsetD32_v2(
-        CUdeviceptr dstDevice, unsigned int ui, size_t N)
-{
-	SG_API(cuMemsetD32_v2, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, ui, 4, N, NULL, false, true);
-}
-
-SG_EXPORT CUresult cuMemsetD32_v2_ptds(
-        CUdeviceptr dstDevice, unsigned int ui, size_t N)
-{
-	SG_API(cuMemsetD32_v2_ptds, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, ui, 4, N, NULL, true, true);
-}
-
-SG_EXPORT CUresult cuMemsetD32Async(
-        CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
-{
-	SG_API(cuMemsetD32Async, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, ui, 4, N, hStream, false, false);
-}
-
-SG_EXPORT CUresult cuMemsetD32Async_ptsz(
-        CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
-{
-	SG_API(cuMemsetD32Async_ptsz, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_1d(dstDevice, ui, 4, N, hStream, true, false);
-}
-
-SG_EXPORT CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice,
-        unsigned int dstPitch, unsigned int ui, unsigned int Width,
-        unsigned int Height)
-{
-	SG_API(cuMemsetD2D32, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(
-	        dstDevice, dstPitch, ui, 4, Width, Height, NULL, false, true);
-}
-
-SG_EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch,
-        unsigned int ui, size_t Width, size_t Height)
-{
-	SG_API(cuMemsetD2D32_v2, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(
-	        dstDevice, dstPitch, ui, 4, Width, Height, NULL, false, true);
-}
-
-SG_EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch,
-        unsigned int ui, size_t Width, size_t Height)
-{
-	SG_API(cuMemsetD2D32_v2_ptds, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(
-	        dstDevice, dstPitch, ui, 4, Width, Height, NULL, true, true);
-}
-
-SG_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch,
-        unsigned int ui, size_t Width, size_t Height, CUstream hStream)
-{
-	SG_API(cuMemsetD2D32Async, SG_COST_COPY, SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(dstDevice, dstPitch, ui, 4, Width, Height, hStream, false,
-	        false);
-}
-
-SG_EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice,
-        size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
-        CUstream hStream)
-{
-	SG_API(cuMemsetD2D32Async_ptsz, SG_COST_COPY,
-	        SG_NEED_INIT | SG_NEED_CTX);
-	return set_2d(dstDevice, dstPitch, ui, 4, Width, Height, hStream, true,
-	        false);
-}
+SET_1D(8, unsigned char)
+SET_1D(16, unsigned short)
+SET_1D(32, unsigned)
+SET_2D(8, unsigned char)
+SET_2D(16, unsigned short)
+SET_2D(32, unsigned)
