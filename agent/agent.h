@@ -129,6 +129,12 @@ void ts_agent_sync_begin(struct ts_sync *sync);
 void ts_agent_sync_end(ts_stream_key stream, const struct ts_sync *sync);
 void ts_agent_stream_destroyed(ts_stream_key stream);
 
+/*
+ * The program is about to use CUPTI, which has one user at a time. May come
+ * before the start.
+ */
+void ts_agent_yield_cupti(void);
+
 /* A capture has begun on @stream, or @result was answered to its end. */
 void ts_agent_capture_begins(ts_stream_key stream);
 void ts_agent_capture_ends(ts_stream_key stream, CUresult result);

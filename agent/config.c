@@ -52,6 +52,10 @@ static const struct ts_setting settings[] = {
                 "1 makes CUDA initialisation fail on a bad setting instead of "
                 "running without tapeswap",
                 offsetof(struct ts_config, strict)},
+        {"TAPESWAP_TIMING", TS_SETTING_CHOICE, "events", "events, cupti",
+                "how ops are timed for the profile: by pairs of events, or by "
+                "CUPTI's records where no other tool uses it",
+                offsetof(struct ts_config, timing)},
 };
 
 #define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))

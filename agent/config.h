@@ -17,6 +17,11 @@ enum ts_mode {
 	TS_MODE_PLAN,    /* the pager holds the limit, a plan moves ahead */
 };
 
+enum ts_timing_way {
+	TS_TIMING_EVENTS, /* pairs of events around each op */
+	TS_TIMING_CUPTI,  /* activity records, where CUPTI can be had */
+};
+
 enum ts_limit_unit {
 	TS_LIMIT_NONE,
 	TS_LIMIT_BYTES,
@@ -54,6 +59,7 @@ struct ts_config {
 	struct ts_limit host_limit; /* NONE: derived from the host's memory */
 	int mode;                   /* enum ts_mode */
 	int log_level;              /* enum ts_log_level */
+	int timing;                 /* enum ts_timing_way */
 	bool strict;
 	bool ipc;
 	char plan[TS_CONFIG_PATH_BYTES]; /* "": none; placeholders replaced */

@@ -68,7 +68,7 @@ void ts_profiler_init(void)
 		return;
 	ts_recorder_init();
 	ts_track_init();
-	ts_timing_init(ts_agent.ops);
+	ts_timing_init(ts_agent.ops, config->timing == TS_TIMING_CUPTI);
 }
 
 bool ts_profiler_is_on(void)
@@ -456,6 +456,11 @@ void ts_profiler_synchronized(void)
 {
 	if (profiler.on)
 		ts_recorder_settle();
+}
+
+void ts_agent_yield_cupti(void)
+{
+	ts_timing_yield_cupti();
 }
 
 void ts_profiler_stop(void)

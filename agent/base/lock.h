@@ -23,6 +23,7 @@ enum ts_rank {
 	TS_RANK_FUNCS,  /* functions and their parameter layouts */
 	TS_RANK_TAPE,   /* ops recorded, step tracker */
 	TS_RANK_RECORD, /* the step that is recorded for the profile */
+	TS_RANK_CUPTI,  /* records not told yet */
 	TS_RANK_TIMING, /* pool of timers */
 	TS_RANK_AGENT,  /* device list and other small state of the agent */
 	TS_RANK_COUNT,

@@ -473,6 +473,59 @@ static int misuse(void)
 	return 0;
 }
 
+#define STEPS    12
+#define STEP_OPS 5
+
+/* What a profiler of the program's own does first, by CUPTI's own names. */
+static bool take_cupti(void)
+{
+	void *library = dlopen("libcupti.so.13", RTLD_NOW);
+	void *subscriber = NULL;
+	int (*subscribe)(void **, void *, void *) = NULL;
+
+	if (library)
+		subscribe = (int (*)(void **, void *, void *))dlsym(
+		        library, "cuptiSubscribe");
+	return subscribe && !subscribe(&subscriber, NULL, NULL);
+}
+
+/* Steps of some sets and copies; CUPTI is taken before the one @taken_at. */
+static int steps(int taken_at)
+{
+	void *library = driver();
+	CUdeviceptr buffers[2];
+
+	if (!make_context(library))
+		return fail("no context");
+	for (int i = 0; i < 2; i++)
+		if (CALL(cuMemAlloc_v2, &buffers[i], 4 * MIB))
+			return fail("no memory");
+	for (int step = 0; step < STEPS; step++) {
+		if (step == taken_at && !take_cupti())
+			return fail("CUPTI is somebody else's");
+		for (size_t i = 1; i < STEP_OPS; i++)
+			if (CALL(cuMemsetD8Async, buffers[0], 1, i * 512 * 1024,
+			            NULL))
+				return fail("set");
+		if (CALL(cuMemcpyDtoDAsync_v2, buffers[1], buffers[0], MIB,
+		            NULL) ||
+		        CALL(cuCtxSynchronize))
+			return fail("copy");
+	}
+	printf("done\n");
+	return 0;
+}
+
+static int plain_steps(void)
+{
+	return steps(-1);
+}
+
+static int steps_of_a_profiler(void)
+{
+	return steps(STEPS / 2);
+}
+
 static int share(void)
 {
 	void *library = driver();
@@ -539,6 +592,8 @@ int main(int argc, char **argv)
 	        {"questions", questions},
 	        {"misuse", misuse},
 	        {"share", share},
+	        {"steps", plain_steps},
+	        {"steps-profiled", steps_of_a_profiler},
 	        {"fork", child_after_work},
 	        {"threads", threads},
 	};

@@ -338,6 +338,64 @@ class Preload(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
         self.one_line(done, "off: the driver has no cuFuncGetParamInfo")
 
+    def times(self, command="steps", **settings):
+        """Durations of the ops of a step, and what was said of it."""
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(
+                HOST,
+                command,
+                TAPESWAP_MODE="observe",
+                TAPESWAP_LOG="warn",
+                TAPESWAP_PROFILE=f"{folder}/profile.json",
+                **settings,
+            )
+            self.assertEqual(
+                (done.returncode, done.stdout), (0, "done\n"), done.stderr
+            )
+            profile = json.loads(
+                pathlib.Path(folder, "profile.json").read_text("utf-8")
+            )
+        self.assertGreaterEqual(profile["run"]["timed_steps"], 2)
+        self.assertGreater(profile["run"]["step_ns"], 0)
+        return [op["duration_ns"] for op in profile["ops"]], done
+
+    def test_times_by_events_and_by_cupti(self):
+        events, done = self.times()
+        self.assertEqual(done.stderr, "")
+        records, done = self.times(TAPESWAP_TIMING="cupti")
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(len(events), len(records))
+        # 0.5 to 2 MiB are set, 1 MiB is copied, in steps that may begin
+        # with any op. An event costs time itself, a record does not.
+        self.assertGreaterEqual(len(set(records)), 4)
+        for event, record in zip(sorted(events), sorted(records)):
+            self.assertGreater(record, 0)
+            self.assertLessEqual(record, event)
+            self.assertLess(event - record, 8000)
+
+    def test_cupti_that_another_tool_has(self):
+        events, _ = self.times()
+        times, done = self.times(
+            TAPESWAP_TIMING="cupti", SIMGPU_CUPTI="taken"
+        )
+        self.one_line(done, "another tool uses CUPTI", "pairs of events")
+        self.assertEqual(sorted(times), sorted(events))
+
+    def test_cupti_that_is_not_there(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(f"{SIMGPU}/libcuda.so.1", f"{folder}/libcuda.so.1")
+            # Nor may the machine's own be found.
+            for end in ".so", ".so.12", ".so.13":
+                pathlib.Path(folder, f"libcupti{end}").write_text("", "utf-8")
+            _, done = self.times(
+                TAPESWAP_TIMING="cupti", LD_LIBRARY_PATH=folder
+            )
+        self.one_line(done, "there is no CUPTI", "pairs of events")
+
+    def test_cupti_that_the_program_wants_itself(self):
+        _, done = self.times("steps-profiled", TAPESWAP_TIMING="cupti")
+        self.one_line(done, "the program uses CUPTI", "from now on")
+
     def test_device_address_as_a_source_in_host_memory(self):
         plain = run(HOST, "misuse", TAPESWAP_MODE="off")
         done = run(HOST, "misuse")

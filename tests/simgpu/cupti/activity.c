@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Activity records of kernels, copies and sets: the driver hands every
- * finished operation to a sink here; a flush turns what was collected into
- * records in the profiler's buffers. Other kinds can be enabled and yield
- * nothing.
+ * Activity records of kernels, copies and sets, and of external ids of such
+ * operations: the driver hands every finished operation to a sink here; a flush
+ * turns what was collected into records in the profiler's buffers. Other kinds
+ * can be enabled and yield nothing.
  *
  * Time stamps are virtual nanoseconds. If the profiler brings its own clock,
  * the virtual time since collecting began is added to what that clock showed
@@ -37,6 +37,7 @@ union record {
 	CUpti_ActivityKernel10 kernel;
 	CUpti_ActivityMemcpy6 memcpy;
 	CUpti_ActivityMemset4 memset;
+	CUpti_ActivityExternalCorrelation external;
 };
 _Static_assert(sizeof(union record) <= RECORD_BYTES, "records fit");
 
@@ -147,7 +148,11 @@ static void sink(const struct simgpu_activity *op, void *user)
 		done = more;
 		done_room = room;
 	}
-	done[done_count++] = *op;
+	done[done_count] = *op;
+	if (!enabled[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION])
+		memset(done[done_count].external, 0,
+		        sizeof(done[done_count].external));
+	done_count++;
 out:
 	pthread_mutex_unlock(&activity_lock);
 }
@@ -379,6 +384,17 @@ static void fill(union record *record, const struct simgpu_activity *op,
 	}
 }
 
+/* The id an op was given by one kind of tool. */
+static void fill_external(union record *record,
+        const struct simgpu_activity *op, unsigned int kind)
+{
+	memset(record, 0, sizeof(*record));
+	record->external.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
+	record->external.externalKind = (CUpti_ExternalCorrelationKind)kind;
+	record->external.externalId = op->external[kind];
+	record->external.correlationId = (uint32_t)op->correlation;
+}
+
 /* Appends a record; false if the buffer is full. */
 static bool append(struct buffer *buffer, const union record *record)
 {
@@ -402,6 +418,7 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
 	struct clock base;
 	double rate = 1;
 	size_t count, i = 0;
+	unsigned int part = 0;
 
 	if (!have_driver())
 		return CUPTI_SUCCESS;
@@ -427,10 +444,23 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
 	while (i < count) {
 		union record record;
 
-		fill(&record, &ops[i], stamp(&base, rate, ops[i].start_ns),
-		        stamp(&base, rate, ops[i].end_ns));
-		if (buffer.data && append(&buffer, &record)) {
+		if (part == SIMGPU_EXTERNAL_KINDS) {
+			part = 0;
 			i++;
+			continue;
+		}
+		if (part && !ops[i].external[part]) {
+			part++;
+			continue;
+		}
+		if (part)
+			fill_external(&record, &ops[i], part);
+		else
+			fill(&record, &ops[i],
+			        stamp(&base, rate, ops[i].start_ns),
+			        stamp(&base, rate, ops[i].end_ns));
+		if (buffer.data && append(&buffer, &record)) {
+			part++;
 			continue;
 		}
 		if (buffer.data)

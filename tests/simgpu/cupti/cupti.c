@@ -9,11 +9,14 @@
 
 #include <cupti.h>
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/simgpu/driver/simgpu_private.h"
 
 struct CUpti_Subscriber_st {
 	CUpti_CallbackFunc callback;
@@ -183,8 +186,28 @@ CUptiResult CUPTIAPI cuptiFinalize(void)
 
 /* -------------------------------------------------------------- correlation */
 
-/* The calling thread's stack of one kind of external id. The ids are kept but
- * appear in no record. */
+_Static_assert(SIMGPU_EXTERNAL_KINDS == CUPTI_EXTERNAL_CORRELATION_KIND_SIZE,
+        "the driver keeps an id of each kind");
+
+/* What the calling thread issues carries the top of each stack. */
+static void tell_driver(CUpti_ExternalCorrelationKind kind,
+        const struct correlation_stack *stack)
+{
+	static void (*set_external)(unsigned int kind, uint64_t id);
+	void *driver;
+
+	if (!set_external) {
+		driver = dlopen("libcuda.so.1", RTLD_NOW);
+		if (driver)
+			*(void **)&set_external =
+			        dlsym(driver, "simgpu_set_external");
+	}
+	if (set_external)
+		set_external((unsigned int)kind,
+		        stack->depth ? stack->ids[stack->depth - 1] : 0);
+}
+
+/* The calling thread's stack of one kind of external id. */
 static struct correlation_stack *stack_of(CUpti_ExternalCorrelationKind kind)
 {
 	static __thread struct correlation_stack
@@ -206,6 +229,7 @@ CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(
 	if (stack->depth == CORRELATION_DEPTH_MAX)
 		return CUPTI_ERROR_MAX_LIMIT_REACHED;
 	stack->ids[stack->depth++] = id;
+	tell_driver(kind, stack);
 	return CUPTI_SUCCESS;
 }
 
@@ -221,5 +245,6 @@ CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(
 	stack->depth--;
 	if (last_id)
 		*last_id = stack->ids[stack->depth];
+	tell_driver(kind, stack);
 	return CUPTI_SUCCESS;
 }

@@ -11,6 +11,20 @@
 static simgpu_activity_sink sink;
 static void *sink_user;
 
+/* The calling thread's, by kind. */
+static __thread uint64_t external_ids[SIMGPU_EXTERNAL_KINDS];
+
+void sg_activity_external(uint64_t *ret_ids)
+{
+	memcpy(ret_ids, external_ids, sizeof(external_ids));
+}
+
+SG_EXPORT void simgpu_set_external(unsigned int kind, uint64_t id)
+{
+	if (kind < SIMGPU_EXTERNAL_KINDS)
+		external_ids[kind] = id;
+}
+
 void sg_activity(const struct sg_op *op)
 {
 	struct simgpu_activity record;
@@ -29,6 +43,7 @@ void sg_activity(const struct sg_op *op)
 	};
 	memcpy(record.grid, op->grid, sizeof(record.grid));
 	memcpy(record.block, op->block, sizeof(record.block));
+	memcpy(record.external, op->external, sizeof(record.external));
 	sink(&record, sink_user);
 }
 

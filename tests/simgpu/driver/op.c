@@ -263,6 +263,7 @@ CUresult sg_op_enqueue(struct sg_op *op)
 	}
 	op->seq = next_seq++;
 	op->correlation = op->seq;
+	sg_activity_external(op->external);
 	while (stream->outstanding >= depth && sg_engine_step())
 		sg_host_advance_to(sg_engine_now());
 	op->issue_ns = sg_host_now();

@@ -32,6 +32,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tests/simgpu/driver/simgpu_private.h"
+
 #define SG_EXPORT     __attribute__((visibility("default")))
 #define SG_PAGE_BYTES ((uint64_t)2 << 20) /* granularity of physical memory */
 
@@ -308,6 +310,7 @@ struct sg_action {
 struct sg_op {
 	uint64_t seq; /* order of arrival, from 1 */
 	uint64_t correlation;
+	uint64_t external[SIMGPU_EXTERNAL_KINDS]; /* simgpu_set_external() */
 	int refs;
 	enum sg_op_kind kind;
 	enum sg_engine_id engine;
@@ -574,6 +577,8 @@ void sg_report_write(void);
 /* SIMGPU_TRACE: one line about a launch. */
 void sg_trace_launch(const struct sg_launch *launch, const struct sg_op *op);
 void sg_activity(const struct sg_op *op); /* hands a done op to the sink */
+/* The calling thread's external ids, SIMGPU_EXTERNAL_KINDS of them. */
+void sg_activity_external(uint64_t *ret_ids);
 
 /* Aborting allocation helpers: the simulator is a test tool. */
 void *sg_xcalloc(size_t n, size_t bytes);

@@ -40,6 +40,9 @@ int simgpu_device_count(void);
  */
 int simgpu_device_get_info(int device, struct simgpu_device_info *ret_info);
 
+/* Kinds of ids that a profiler gives operations; as many as CUPTI has. */
+#define SIMGPU_EXTERNAL_KINDS 6
+
 /*
  * One finished device operation, in order of completion. Strings live as long
  * as the process. The sink is called with the simulator's lock held and must
@@ -53,6 +56,7 @@ struct simgpu_activity {
 	uint64_t bytes;
 	const char *name; /* mangled kernel name, or NULL */
 	uint32_t grid[3], block[3];
+	uint64_t external[SIMGPU_EXTERNAL_KINDS]; /* 0: none */
 };
 typedef void (*simgpu_activity_sink)(
         const struct simgpu_activity *record, void *user);
@@ -60,6 +64,8 @@ typedef void (*simgpu_activity_sink)(
 void simgpu_set_activity_sink(simgpu_activity_sink sink, void *user);
 /* The correlation id the calling thread's next operation will get. */
 uint64_t simgpu_next_correlation(void);
+/* Operations that the calling thread issues from now on carry @id; 0: none. */
+void simgpu_set_external(unsigned int kind, uint64_t id);
 /* Finishes all device work in virtual time without moving the host's clock. */
 void simgpu_flush(void);
 
