@@ -111,6 +111,19 @@ static void *library_wrapper(void *handle, const char *name)
 	return function ? ts_library_wrapper(id, function) : NULL;
 }
 
+/*
+ * Others that hook dlsym ask for the next one by its version in the C library,
+ * which the one here does not have: from before it they would pass it by.
+ */
+static void *own_look_up(void *handle, const char *name, const void *caller)
+{
+	if (handle != RTLD_NEXT || !name || name[0] != 'd' ||
+	        (strcmp(name, "dlsym") && strcmp(name, "dlvsym")) ||
+	        !ts_comes_before(caller))
+		return NULL;
+	return name[2] == 's' ? (void *)dlsym : (void *)dlvsym;
+}
+
 void *ts_dlsym_filter(
         void *handle, const char *name, const void *caller, void **ret_handle)
 {
@@ -119,7 +132,7 @@ void *ts_dlsym_filter(
 	void *function;
 
 	if (!may_be_exported(name))
-		return NULL;
+		return own_look_up(handle, name, caller);
 	/*
 	 * Where the whole scope is searched the wrappers are found as ordinary
 	 * symbols, from the place in it the caller stands at.

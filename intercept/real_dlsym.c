@@ -170,6 +170,30 @@ void *ts_next_dlvsym(void)
 	return function;
 }
 
+struct order {
+	uintptr_t caller;
+	bool caller_seen;
+};
+
+static int visit_in_order(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct order *order = data;
+
+	(void)size;
+	if (contains(info, (uintptr_t)ts_real_dlsym))
+		return 1;
+	order->caller_seen |= contains(info, order->caller);
+	return 0;
+}
+
+bool ts_comes_before(const void *caller)
+{
+	struct order order = {.caller = (uintptr_t)caller};
+
+	dl_iterate_phdr(visit_in_order, &order);
+	return order.caller_seen;
+}
+
 bool ts_defined_elsewhere(const char *name)
 {
 	struct search search = {.name = name};

@@ -21,6 +21,9 @@ void *ts_real_dlsym(void *handle, const char *name);
  */
 void *ts_next_for(const void *caller, const char *name);
 
+/* True where code at @caller stands before this library in the global scope. */
+bool ts_comes_before(const void *caller);
+
 /* True where an object other than this library defines @name. */
 bool ts_defined_elsewhere(const char *name);
 

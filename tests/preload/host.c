@@ -526,6 +526,42 @@ static int steps_of_a_profiler(void)
 	return steps(STEPS / 2);
 }
 
+static void *set_for_ever(void *data)
+{
+	CUdeviceptr *buffer = data;
+	void *library = driver();
+	__typeof__(&cuMemsetD8Async) set =
+	        (__typeof__(&cuMemsetD8Async))dlsym(library, "cuMemsetD8Async");
+
+	if (!make_context(library))
+		exit(1);
+	pthread_barrier_wait(&meeting);
+	while (true)
+		set(*buffer, 1, MIB, NULL);
+	return NULL;
+}
+
+/* Ends while other threads are in the middle of launching. */
+static int exit_busy(void)
+{
+	static CUdeviceptr buffers[4];
+	void *library = driver();
+	pthread_t worker;
+
+	if (!make_context(library))
+		return fail("no context");
+	pthread_barrier_init(&meeting, NULL, 5);
+	for (int i = 0; i < 4; i++)
+		if (CALL(cuMemAlloc_v2, &buffers[i], 4 * MIB) ||
+		        pthread_create(
+		                &worker, NULL, set_for_ever, &buffers[i]))
+			return fail("no thread");
+	pthread_barrier_wait(&meeting);
+	usleep(50000);
+	printf("done\n");
+	return 0;
+}
+
 static int share(void)
 {
 	void *library = driver();
@@ -591,6 +627,7 @@ int main(int argc, char **argv)
 	        {"pool", pool},
 	        {"questions", questions},
 	        {"misuse", misuse},
+	        {"exit-busy", exit_busy},
 	        {"share", share},
 	        {"steps", plain_steps},
 	        {"steps-profiled", steps_of_a_profiler},

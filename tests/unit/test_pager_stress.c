@@ -159,6 +159,7 @@ END_TEST
 
 #define THREADS      4
 #define OWN_BLOCKS   3
+#define OWN_SMALL    5
 #define THREAD_STEPS 300
 
 /* One of the threads: ops on blocks of its own, of two pages each. */
@@ -187,6 +188,84 @@ static void *work(void *argument)
 	return NULL;
 }
 
+/* A small allocation; threads share the pages these lie in. */
+struct small {
+	uint64_t address, bytes;
+	int value; /* 0: not written yet */
+};
+
+static bool holds(const struct small *small)
+{
+	const unsigned char *at =
+	        (const unsigned char *)(uintptr_t)small->address;
+
+	for (uint64_t i = 0; small->value && i < small->bytes; i++)
+		if (at[i] != small->value)
+			return false;
+	return true;
+}
+
+/* Frees it, and takes another of a size that no neighbour has. */
+static bool renew(struct small *small, int step)
+{
+	struct ts_shortage shortage;
+
+	if (small->address) {
+		ts_pager_dead(pager, small->address, small->bytes);
+		if (ts_pager_free(pager, small->address, small->bytes, 0))
+			return false;
+	}
+	small->bytes = 1 + (uint64_t)(step * 97) % 3000;
+	small->value = 0;
+	return !ts_pager_alloc(
+	        pager, small->bytes, 0, &small->address, &shortage);
+}
+
+/*
+ * One of the threads with small allocations of its own: each op works on a
+ * large block and on two of them, as a launch does, and some are renewed.
+ */
+static void *work_small(void *argument)
+{
+	uint64_t base = *(uint64_t *)argument;
+	struct small small[OWN_SMALL] = {0};
+
+	for (int i = 0; i < OWN_SMALL; i++)
+		if (!renew(&small[i], i))
+			return (void *)"refused";
+	for (int i = 0; i < THREAD_STEPS; i++) {
+		struct small *first = &small[i % OWN_SMALL];
+		struct small *second = &small[(i + 1 + i / 7) % OWN_SMALL];
+		struct ts_range ranges[] = {
+		        range(base, PAGE),
+		        range(first->address, first->bytes),
+		        range(second->address, second->bytes),
+		};
+		/* An op notes each block once. */
+		size_t count = first == second ? 2 : 3;
+
+		if (begin(ranges, count, STREAM_B))
+			return (void *)"refused";
+		if (!holds(first) || !holds(second))
+			return (void *)"lost";
+		first->value = 1 + i % 250;
+		memset((void *)(uintptr_t)first->address, first->value,
+		        first->bytes);
+		second->value = first->value;
+		memset((void *)(uintptr_t)second->address, second->value,
+		        second->bytes);
+		ts_pager_end(pager, ranges, count, STREAM_B, true);
+		if (i % 3 == 0 && !renew(&small[i % OWN_SMALL], i))
+			return (void *)"not renewed";
+	}
+	for (int i = 0; i < OWN_SMALL; i++) {
+		ts_pager_dead(pager, small[i].address, small[i].bytes);
+		if (ts_pager_free(pager, small[i].address, small[i].bytes, 0))
+			return (void *)"not freed";
+	}
+	return NULL;
+}
+
 /* Another one: allocations that come and go, and blocks within one. */
 static void *churn(void *argument)
 {
@@ -209,23 +288,29 @@ static void *churn(void *argument)
 
 START_TEST(threads_lose_no_byte)
 {
-	pthread_t threads[THREADS + 1];
-	uint64_t bases[THREADS];
+	pthread_t threads[2 * THREADS + 1];
+	uint64_t bases[2 * THREADS];
 	void *complaint;
 
-	setup_with(11, 256);
-	for (int i = 0; i < THREADS; i++)
+	/* As many as can be busy at once, the pages of small allocations among
+	 * them, and the allocation that churns. */
+	setup_with(3 * THREADS + 2 + 3, 256);
+	for (int i = 0; i < 2 * THREADS; i++)
 		bases[i] = alloc(2 * OWN_BLOCKS * PAGE);
-	for (int i = 0; i < THREADS; i++)
+	for (int i = 0; i < THREADS; i++) {
 		pthread_create(&threads[i], NULL, work, &bases[i]);
-	pthread_create(&threads[THREADS], NULL, churn, NULL);
-	for (int i = 0; i <= THREADS; i++) {
+		pthread_create(&threads[THREADS + i], NULL, work_small,
+		        &bases[THREADS + i]);
+	}
+	pthread_create(&threads[2 * THREADS], NULL, churn, NULL);
+	for (int i = 0; i <= 2 * THREADS; i++) {
 		pthread_join(threads[i], &complaint);
 		ck_assert_msg(!complaint, "%s", (char *)complaint);
 	}
 	check_chunks();
 	ck_assert_uint_gt(stats().out_bytes, 0);
-	ck_assert_uint_le(fake_gpu.peak_bytes, CONTEXT + 11 * PAGE);
+	ck_assert_uint_le(
+	        fake_gpu.peak_bytes, CONTEXT + (3 * THREADS + 2 + 3) * PAGE);
 	teardown();
 }
 END_TEST
