@@ -115,6 +115,8 @@ int ts_cli_doctor(int argc, char **argv)
 	ts_doctor_torch(&findings, python);
 	ts_doctor_allocator(&findings);
 	ts_doctor_features(&findings);
+	ts_doctor_libraries(&findings);
+	ts_doctor_sharing(&findings);
 	ts_doctor_host(&findings);
 	if (as_json)
 		status = print_json(&findings);

@@ -33,6 +33,8 @@ void ts_doctor_settings(struct ts_findings *findings);
 void ts_doctor_driver(struct ts_findings *findings);
 void ts_doctor_torch(struct ts_findings *findings, const char *python);
 void ts_doctor_allocator(struct ts_findings *findings);
+void ts_doctor_libraries(struct ts_findings *findings);
+void ts_doctor_sharing(struct ts_findings *findings);
 void ts_doctor_features(struct ts_findings *findings);
 void ts_doctor_host(struct ts_findings *findings);
 

@@ -328,6 +328,57 @@ void ts_doctor_allocator(struct ts_findings *findings)
 	        "PyTorch's native allocator, plain segments");
 }
 
+void ts_doctor_libraries(struct ts_findings *findings)
+{
+	const char *blocking = getenv("NCCL_COMM_BLOCKING");
+	const char *timing = getenv("TAPESWAP_TIMING");
+	struct ts_finding *finding;
+
+	tell(add(findings, TS_PASSED, "pluggable allocators"),
+	        "a program that brings its own does not report blocks: each "
+	        "driver allocation counts as one");
+	if (blocking && !strcmp(blocking, "0")) {
+		finding = add(findings, TS_PASSED, "NCCL");
+		tell(finding, "NCCL_COMM_BLOCKING=0: collective buffers stay "
+		              "resident till they are freed");
+		advise(finding,
+		        "unset it: they are resident while in use then");
+	} else {
+		tell(add(findings, TS_SUPPORTED, "NCCL"),
+		        "collective buffers are resident while in use and "
+		        "never replayed; what is registered stays, and NCCL's "
+		        "own memory only counts");
+	}
+	if (timing && !strcmp(timing, "cupti"))
+		tell(add(findings, TS_SUPPORTED, "CUPTI"),
+		        "times ops till the program profiles itself; pairs of "
+		        "events from then on");
+	else
+		tell(add(findings, TS_PASSED, "CUPTI"),
+		        "left to the program's profilers: ops are timed by "
+		        "pairs of events");
+}
+
+void ts_doctor_sharing(struct ts_findings *findings)
+{
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	struct ts_finding *finding;
+
+	if (visible && !strncmp(visible, "MIG-", strlen("MIG-")))
+		tell(add(findings, TS_SUPPORTED, "MIG"),
+		        "the instance is the device: %% of TAPESWAP_LIMIT is "
+		        "of its memory (never checked on hardware)");
+	if (getenv("CUDA_MPS_PIPE_DIRECTORY") ||
+	        getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") ||
+	        getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")) {
+		finding = add(findings, TS_PASSED, "MPS");
+		tell(finding,
+		        "each client holds its own limit and knows nothing of "
+		        "the others' (never checked on hardware)");
+		advise(finding, "limits that together fit the device");
+	}
+}
+
 void ts_doctor_features(struct ts_findings *findings)
 {
 	const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");

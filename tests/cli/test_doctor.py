@@ -22,7 +22,7 @@ class Doctor(unittest.TestCase):
             name: value
             for name, value in os.environ.items()
             if not name.startswith(
-                ("TAPESWAP_", "LD_", "SIMGPU_", "PYTORCH_", "CUDA_")
+                ("TAPESWAP_", "LD_", "SIMGPU_", "PYTORCH_", "CUDA_", "NCCL_")
             )
         }
         if sim:
@@ -69,6 +69,31 @@ class Doctor(unittest.TestCase):
         self.assertEqual(found["IPC"]["verdict"], "refused")
         _, found = self.findings(TAPESWAP_IPC="1")
         self.assertEqual(found["IPC"]["verdict"], "passed through")
+
+    def test_libraries(self):
+        _, found = self.findings()
+        self.assertEqual(found["NCCL"]["verdict"], "supported")
+        self.assertEqual(found["CUPTI"]["verdict"], "passed through")
+        self.assertEqual(
+            found["pluggable allocators"]["verdict"], "passed through"
+        )
+        _, found = self.findings(
+            NCCL_COMM_BLOCKING="0", TAPESWAP_TIMING="cupti"
+        )
+        self.assertEqual(found["NCCL"]["verdict"], "passed through")
+        self.assertIn("NCCL_COMM_BLOCKING", found["NCCL"]["detail"])
+        self.assertEqual(found["CUPTI"]["verdict"], "supported")
+
+    def test_shared_devices(self):
+        _, found = self.findings()
+        self.assertNotIn("MIG", found)
+        self.assertNotIn("MPS", found)
+        _, found = self.findings(
+            CUDA_VISIBLE_DEVICES="MIG-8a1f", CUDA_MPS_PIPE_DIRECTORY="/x"
+        )
+        self.assertEqual(found["MIG"]["verdict"], "supported")
+        self.assertIn("% of TAPESWAP_LIMIT", found["MIG"]["detail"])
+        self.assertEqual(found["MPS"]["verdict"], "passed through")
 
     def test_blocking_launches(self):
         _, found = self.findings(CUDA_LAUNCH_BLOCKING="1")
