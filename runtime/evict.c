@@ -236,12 +236,52 @@ static void settle(struct ts_pager *pager, struct ts_page *page, uint64_t batch)
 		ts_list_append(&pager->away, &page->list);
 }
 
+/* While the lock was let go an op may have begun to use some of them. */
+static void drop_used(struct ts_pager *pager)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < pager->victims.count; i++) {
+		struct ts_page *page = pager->victims.items[i];
+
+		if (page->resident && may_take(pager, page, false))
+			pager->victims.items[kept++] = page;
+	}
+	pager->victims.count = kept;
+}
+
+int ts_pager_evict(struct ts_pager *pager, struct ts_shortage *ret_shortage)
+{
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	uint64_t batch = 0;
+	int rc;
+
+	while ((rc = need_slots(pager, ret_shortage)) > 0)
+		drop_used(pager);
+	if (rc)
+		return rc;
+	rc = detach_victims(pager);
+	if (!rc)
+		result = ts_copies_issue(pager, true, &batch);
+	for (size_t i = 0; i < pager->victims.count; i++) {
+		struct ts_page *page = pager->victims.items[i];
+
+		if (result == CUDA_SUCCESS)
+			settle(pager, page, batch);
+		else
+			put_back(pager, page);
+	}
+	if (result == CUDA_SUCCESS)
+		return 0;
+	ret_shortage->short_of = TS_SHORT_DRIVER;
+	ret_shortage->result = result;
+	return ts_gpu_errno(result);
+}
+
 int ts_pager_take_pages(struct ts_pager *pager, uint64_t bytes,
         unsigned int flags, uint64_t *ret_taken,
         struct ts_shortage *ret_shortage)
 {
-	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-	uint64_t batch = 0;
 	int rc;
 
 	*ret_taken = 0;
@@ -254,22 +294,8 @@ int ts_pager_take_pages(struct ts_pager *pager, uint64_t bytes,
 		rc = choose_without_slots(pager, bytes, flags, rc);
 	if (rc || !pager->victims.count)
 		return rc;
-	rc = detach_victims(pager);
-	if (!rc)
-		result = ts_copies_issue(pager, true, &batch);
-	for (size_t i = 0; i < pager->victims.count; i++) {
-		struct ts_page *page = pager->victims.items[i];
-
-		if (result == CUDA_SUCCESS) {
-			settle(pager, page, batch);
-			*ret_taken += page->bytes;
-		} else {
-			put_back(pager, page);
-		}
-	}
-	if (result == CUDA_SUCCESS)
-		return 0;
-	ret_shortage->short_of = TS_SHORT_DRIVER;
-	ret_shortage->result = result;
-	return ts_gpu_errno(result);
+	rc = ts_pager_evict(pager, ret_shortage);
+	for (size_t i = 0; i < pager->victims.count && !rc; i++)
+		*ret_taken += pager->victims.items[i]->bytes;
+	return rc;
 }

@@ -213,6 +213,14 @@ static struct ts_chunk *idle_chunk(
 	return found;
 }
 
+/* Beside a plan: what waits for its pages is not for others while there is
+ * room. */
+static bool is_free(const struct ts_pager *pager, const struct ts_chunk *chunk)
+{
+	return !pager->enforce || ts_list_empty(&chunk->mappers) ||
+	       ts_pager_room(pager) < chunk->bytes;
+}
+
 /* Those that need no call first, for what the others take may be theirs. */
 static int take_chunks(struct ts_pager *pager, struct ts_pages *pages,
         unsigned int flags, struct ts_shortage *ret_shortage)
@@ -232,7 +240,7 @@ static int take_chunks(struct ts_pager *pager, struct ts_pages *pages,
 
 		chunk = page->chunk ? NULL
 		                    : idle_chunk(pager, page->bytes, flags);
-		if (chunk)
+		if (chunk && is_free(pager, chunk))
 			take(pager, chunk, page);
 	}
 	for (size_t i = 0; i < pages->count && !rc; i++) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "agent/base/log.h"
+#include "runtime/enforce.h"
 #include "runtime/pager_internal.h"
 
 #define UNITS_PER_PAGE 16
@@ -111,6 +112,7 @@ void ts_pager_destroy(struct ts_pager *pager, bool driver_alive)
 {
 	if (!pager)
 		return;
+	ts_enforce_end(pager);
 	if (driver_alive)
 		strip_all(pager);
 	while (pager->segments.root) {

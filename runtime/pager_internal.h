@@ -72,6 +72,7 @@ struct ts_pager {
 	/* Guarded by gate. */
 	uint32_t peers; /* devices beside its own that reach its memory */
 	struct ts_pages missing, victims;
+	struct ts_enforce *enforce; /* the plan in force, or NULL; enforce.h */
 	struct ts_copies copies;
 };
 
@@ -139,6 +140,13 @@ int ts_pager_cut(struct ts_pager *pager, const struct ts_range *ranges,
 int ts_pager_take_pages(struct ts_pager *pager, uint64_t bytes,
         unsigned int flags, uint64_t *ret_taken,
         struct ts_shortage *ret_shortage);
+
+/*
+ * The pages in pager->victims leave: what has to be saved by copies that are
+ * issued as one batch, and waited for by nobody. After a failure all are
+ * resident. Gate and lock held; the lock is let go for driver calls.
+ */
+int ts_pager_evict(struct ts_pager *pager, struct ts_shortage *ret_shortage);
 
 /* ----------------------------------------------------------------- find.c */
 

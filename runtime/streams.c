@@ -402,6 +402,15 @@ static bool mark_now(
 	return done;
 }
 
+void ts_streams_mark_all(struct ts_streams *streams, struct ts_mutex *lock)
+{
+	for (size_t i = 0; i < streams->count; i++)
+		if (pending(&streams->streams[i], streams->streams[i].issued) &&
+		        !mark_behind(&streams->streams[i],
+		                streams->streams[i].issued))
+			mark_now(streams, i, lock);
+}
+
 static CUresult order_behind(struct ts_streams *streams, size_t at,
         uint64_t number, CUstream waiter, struct ts_mutex *lock)
 {

@@ -46,7 +46,7 @@ struct ts_mark {
 	uint64_t number; /* of the last op before it; 0: not recorded */
 };
 
-#define TS_STREAM_MARKS  8
+#define TS_STREAM_MARKS  64
 #define TS_STREAM_STRIDE 16 /* ops between marks */
 
 /* The key of an entry that is free. */
@@ -128,6 +128,12 @@ bool ts_streams_mark_due(struct ts_streams *streams, ts_stream_key key);
  */
 void ts_streams_mark(struct ts_streams *streams, ts_stream_key key,
         uint64_t number, struct ts_mutex *lock);
+
+/*
+ * Records a mark behind all that was issued so far, on every stream that has
+ * none there. Lock held, and let go meanwhile.
+ */
+void ts_streams_mark_all(struct ts_streams *streams, struct ts_mutex *lock);
 
 /*
  * Makes @waiter, a stream of the current context, wait for every op up to

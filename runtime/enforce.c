@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A step by the plan: pages leave and come before ops. */
+#include "runtime/enforce.h"
+
+#include "runtime/enforce_internal.h"
+
+static bool may_leave(const struct ts_page *page)
+{
+	return page->resident && !page->busy && !page->pins;
+}
+
+/* The chunk that waits under @page, if nobody needs what is in it. */
+static bool may_come(
+        struct ts_pager *pager, struct ts_page *page, struct ts_pages *dead)
+{
+	struct ts_page *tenant;
+
+	if (!page->mapping)
+		return false;
+	tenant = page->mapping->tenant;
+	if (!tenant)
+		return true;
+	/* Its blocks are gone, though the plan has not let it go yet. */
+	return !tenant->live_units && may_leave(tenant) &&
+	       !ts_pages_add(dead, tenant);
+}
+
+/* Notes pages of one move: to leave in victims, to come in missing. */
+static void collect(struct ts_pager *pager, struct ts_enforce *enforce,
+        const struct ts_plan_move *move)
+{
+	struct ts_segment *segment =
+	        ts_segment_of(&pager->segments, move->address);
+	size_t at, end;
+
+	if (!segment)
+		return;
+	at = (move->address - segment->base) / pager->unit_bytes;
+	end = at + move->pages;
+	while (at < end && at < segment->unit_count) {
+		struct ts_page *page = segment->units[at].page;
+		bool whole =
+		        ts_page_first(page) == at && at + page->count <= end;
+
+		at = ts_page_first(page) + page->count;
+		if (page->resident == move->take)
+			continue;
+		if (!move->take) {
+			if (whole && may_leave(page))
+				ts_pages_add(&pager->victims, page);
+		} else if (!whole || !may_come(pager, page, &pager->victims) ||
+		           ts_pages_add(&pager->missing, page)) {
+			enforce->astray++;
+		}
+	}
+}
+
+int ts_enforce_move(struct ts_pager *pager, struct ts_enforce *enforce,
+        const struct ts_plan_move *moves, uint32_t count, bool take)
+{
+	struct ts_shortage shortage = {0};
+	int rc = 0;
+
+	pager->victims.count = 0;
+	pager->missing.count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (moves[i].take == take)
+			collect(pager, enforce, &moves[i]);
+	if (pager->victims.count)
+		rc = ts_pager_evict(pager, &shortage);
+	/* What lies in a chunk without a copy out is over at these points. */
+	if (!rc && pager->victims.count)
+		ts_streams_mark_all(&pager->streams, &pager->lock);
+	if (!rc && pager->missing.count)
+		rc = ts_pager_bring(pager, &pager->missing, 0, &shortage);
+	return rc;
+}
+
+static void move_all(struct ts_pager *pager, struct ts_enforce *enforce,
+        const struct ts_plan_move *moves, uint32_t count)
+{
+	bool entered;
+	int rc;
+
+	ts_mutex_lock(&pager->gate);
+	entered = ts_pager_enter_context(pager);
+	ts_mutex_lock(&pager->lock);
+	rc = ts_enforce_move(pager, enforce, moves, count, false);
+	if (!rc)
+		rc = ts_enforce_move(pager, enforce, moves, count, true);
+	/* The pager brings what is missing then. */
+	enforce->astray += rc != 0;
+	ts_mutex_unlock(&pager->lock);
+	ts_pager_leave_context(pager, entered);
+	ts_mutex_unlock(&pager->gate);
+}
+
+void ts_enforce_op(struct ts_pager *pager, uint32_t index)
+{
+	struct ts_enforce *enforce = pager->enforce;
+	uint32_t first, count;
+
+	if (!enforce)
+		return;
+	first = enforce->first_move[index];
+	count = enforce->first_move[index + 1] - first;
+	if (count)
+		move_all(pager, enforce, &enforce->moves[first], count);
+}
+
+void ts_enforce_resume(struct ts_pager *pager)
+{
+	struct ts_enforce *enforce = pager->enforce;
+
+	if (enforce)
+		move_all(pager, enforce, enforce->strips, enforce->n_strips);
+}
+
+uint64_t ts_enforce_astray(struct ts_pager *pager)
+{
+	struct ts_enforce *enforce = pager->enforce;
+	uint64_t astray;
+
+	if (!enforce)
+		return 0;
+	ts_mutex_lock(&pager->lock);
+	astray = enforce->astray;
+	enforce->astray = 0;
+	ts_mutex_unlock(&pager->lock);
+	return astray;
+}

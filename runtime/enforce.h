@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Carries out a page plan on one pager's pages, op by op, with the pager's own
+ * means: before an op the pages that the plan lets go leave by one batch of
+ * copies, those that it wants come by another, and each comes to the chunk
+ * that stays mapped under it. So a step that goes by the plan maps nothing and
+ * waits on the host for nothing.
+ *
+ * A wrong plan costs time, never a result: pages leave and come as the pager
+ * has them leave and come, with their content and in order, and an op that
+ * finds a page missing gets it from the pager. There is nothing to undo where
+ * the plan ends.
+ *
+ * Guarded by the pager's gate, and by its lock where pages change. A pager has
+ * at most one plan; the caller sees to it that its calls do not overlap.
+ */
+#ifndef TS_ENFORCE_H
+#define TS_ENFORCE_H
+
+#include "runtime/pager.h"
+#include "runtime/plan_pages.h"
+
+/* What a page plan has to reckon with. */
+struct ts_enforce_survey {
+	struct ts_plan_segment *segments; /* that can be planned; owned */
+	uint32_t n_segments;
+	uint64_t page_bytes; /* of the plan's pages: the pager's unit */
+	uint64_t limit_bytes;
+	uint64_t other_bytes; /* not the agent's */
+	uint64_t fixed_pages; /* that small allocations share */
+};
+
+/* 0 or a negative errno. The caller frees ret_survey->segments. */
+int ts_enforce_survey(
+        struct ts_pager *pager, struct ts_enforce_survey *ret_survey);
+
+/*
+ * Puts @plan, which is copied, into force, in the place of one that is.
+ * Waits for the device: pages are cut, every one gets its chunk under it, and
+ * those that the plan has there before op 0 come. 0; -ENOSPC where the chunks
+ * do not suffice, or another negative errno: then no plan is in force.
+ */
+int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan);
+
+/* Op @index of the step comes next: moves what the plan moves before it. */
+void ts_enforce_op(struct ts_pager *pager, uint32_t index);
+
+/* Op 0 comes next, after other work: moves what is not where it belongs. */
+void ts_enforce_resume(struct ts_pager *pager);
+
+/*
+ * How often pages could not come to their chunks since last asked: others had
+ * them, or they were given back to the driver. Then it takes an adoption to
+ * have them there again.
+ */
+uint64_t ts_enforce_astray(struct ts_pager *pager);
+
+/* No plan is in force any more. */
+void ts_enforce_end(struct ts_pager *pager);
+
+#endif

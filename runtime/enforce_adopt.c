@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A page plan comes into force, and ends. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/enforce_internal.h"
+
+static bool is_plannable(const struct ts_segment *segment)
+{
+	return !segment->taken && segment->unit_count > 1;
+}
+
+int ts_enforce_survey(
+        struct ts_pager *pager, struct ts_enforce_survey *ret_survey)
+{
+	struct ts_map_node *node;
+	size_t room = 0;
+	int rc = 0;
+
+	*ret_survey =
+	        (struct ts_enforce_survey){.page_bytes = pager->unit_bytes};
+	ts_mutex_lock(&pager->lock);
+	ret_survey->limit_bytes = pager->account.limit_bytes;
+	ret_survey->other_bytes = pager->other_bytes;
+	for (node = ts_map_ceiling(&pager->segments, 0); node && !rc;
+	        node = ts_map_ceiling(&pager->segments, node->key + 1)) {
+		struct ts_segment *segment =
+		        ts_container_of(node, struct ts_segment, node);
+		struct ts_plan_segment *more = ret_survey->segments;
+
+		if (!is_plannable(segment)) {
+			ret_survey->fixed_pages += segment->unit_count;
+			continue;
+		}
+		if (ret_survey->n_segments == room) {
+			room = 2 * room + 64;
+			more = realloc(more, room * sizeof(*more));
+			if (!more) {
+				rc = -ENOMEM;
+				break;
+			}
+			ret_survey->segments = more;
+		}
+		more[ret_survey->n_segments++] = (struct ts_plan_segment){
+		        segment->base, (uint32_t)segment->unit_count};
+	}
+	ts_mutex_unlock(&pager->lock);
+	if (rc)
+		free(ret_survey->segments);
+	return rc;
+}
+
+static void destroy(struct ts_enforce *enforce)
+{
+	if (!enforce)
+		return;
+	free(enforce->moves);
+	free(enforce->first_move);
+	free(enforce->strips);
+	free(enforce);
+}
+
+void ts_enforce_end(struct ts_pager *pager)
+{
+	struct ts_enforce *enforce;
+
+	ts_mutex_lock(&pager->gate);
+	enforce = pager->enforce;
+	pager->enforce = NULL;
+	ts_mutex_unlock(&pager->gate);
+	destroy(enforce);
+}
+
+/* Moves of one strip: counts them by op in @at, or puts them there. */
+static void add_moves(const struct ts_page_plan *plan,
+        const struct ts_plan_strip *strip, bool take, uint32_t *at,
+        struct ts_plan_move *moves)
+{
+	const struct ts_plan_stay *stays = &plan->stays[strip->first_stay];
+	const struct ts_plan_stay *last = &stays[strip->n_stays - 1];
+	bool begins = !stays[0].take_op;
+	bool lasts = last->release_op == plan->n_ops;
+	struct ts_plan_move move = {strip->address, strip->pages, take};
+
+	for (uint32_t i = 0; i <= strip->n_stays; i++) {
+		uint32_t op;
+
+		/* What changes between the end of a step and its start. */
+		if (i == strip->n_stays) {
+			if (begins == lasts || begins != take)
+				break;
+			op = 0;
+		} else {
+			op = take ? stays[i].take_op : stays[i].release_op;
+			if (op == 0 || op == plan->n_ops)
+				continue;
+		}
+		if (moves)
+			moves[at[op]] = move;
+		at[op]++;
+	}
+}
+
+static int make_moves(
+        struct ts_enforce *enforce, const struct ts_page_plan *plan)
+{
+	uint32_t *at = calloc(plan->n_ops + 1ull, sizeof(*at));
+	uint32_t total = 0;
+
+	enforce->first_move = calloc(plan->n_ops + 1ull, sizeof(uint32_t));
+	if (!at || !enforce->first_move)
+		goto out_memory;
+	for (uint32_t s = 0; s < plan->n_strips; s++) {
+		add_moves(plan, &plan->strips[s], false, at, NULL);
+		add_moves(plan, &plan->strips[s], true, at, NULL);
+	}
+	for (uint32_t op = 0; op < plan->n_ops; op++) {
+		enforce->first_move[op] = total;
+		total += at[op];
+		at[op] = enforce->first_move[op];
+	}
+	enforce->first_move[plan->n_ops] = total;
+	enforce->moves = calloc(total + 1ull, sizeof(*enforce->moves));
+	if (!enforce->moves)
+		goto out_memory;
+	for (int take = 0; take < 2; take++)
+		for (uint32_t s = 0; s < plan->n_strips; s++)
+			add_moves(plan, &plan->strips[s], take, at,
+			        enforce->moves);
+	free(at);
+	return 0;
+
+out_memory:
+	free(at);
+	return -ENOMEM;
+}
+
+static int build(
+        const struct ts_page_plan *plan, struct ts_enforce **ret_enforce)
+{
+	struct ts_enforce *enforce = calloc(1, sizeof(*enforce));
+	int rc = -ENOMEM;
+
+	if (!enforce)
+		return rc;
+	enforce->n_ops = plan->n_ops;
+	enforce->n_strips = plan->n_strips;
+	enforce->strips =
+	        calloc(plan->n_strips + 1ull, sizeof(*enforce->strips));
+	if (enforce->strips)
+		rc = make_moves(enforce, plan);
+	if (rc) {
+		destroy(enforce);
+		return rc;
+	}
+	for (uint32_t s = 0; s < plan->n_strips; s++) {
+		const struct ts_plan_strip *strip = &plan->strips[s];
+
+		enforce->strips[s] = (struct ts_plan_move){strip->address,
+		        strip->pages, !plan->stays[strip->first_stay].take_op};
+	}
+	*ret_enforce = enforce;
+	return 0;
+}
+
+/* ------------------------------------------------------- pages of one unit */
+
+/* Every page that reaches into @strip is to leave. Lock held. */
+static int collect_strip(
+        struct ts_pager *pager, const struct ts_plan_strip *strip)
+{
+	struct ts_segment *segment =
+	        ts_segment_of(&pager->segments, strip->address);
+	size_t at, end;
+
+	if (!segment)
+		return -ESTALE;
+	at = (strip->address - segment->base) / pager->unit_bytes;
+	end = at + strip->pages;
+	if (end > segment->unit_count)
+		return -ESTALE;
+	while (at < end) {
+		struct ts_page *page = segment->units[at].page;
+
+		at = ts_page_first(page) + page->count;
+		if (page->busy || page->pins)
+			return -EBUSY;
+		/* Some reach into two strips. */
+		if (!page->resident || page->mark == pager->slow_number)
+			continue;
+		page->mark = pager->slow_number;
+		if (ts_pages_add(&pager->victims, page))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int empty_all(struct ts_pager *pager, const struct ts_page_plan *plan)
+{
+	struct ts_shortage shortage = {0};
+	int rc = 0;
+
+	pager->victims.count = 0;
+	pager->slow_number++;
+	for (uint32_t s = 0; s < plan->n_strips && !rc; s++)
+		rc = collect_strip(pager, &plan->strips[s]);
+	if (!rc && pager->victims.count)
+		rc = ts_pager_evict(pager, &shortage);
+	return rc;
+}
+
+/* Unmaps what reaches into @strip, and cuts it into units. */
+static int cut_strip(struct ts_pager *pager, const struct ts_plan_strip *strip)
+{
+	struct ts_segment *segment =
+	        ts_segment_of(&pager->segments, strip->address);
+	size_t first = (strip->address - segment->base) / pager->unit_bytes;
+	int rc = 0;
+
+	for (size_t at = first; at <= first + strip->pages && !rc; at++) {
+		struct ts_page *page;
+		CUresult result = CUDA_SUCCESS;
+
+		if (at == segment->unit_count)
+			break;
+		page = segment->units[at].page;
+		/* One past the strip's end only where one reaches over it. */
+		if (at == first + strip->pages && ts_page_first(page) == at)
+			break;
+		if (page->mapping)
+			result = ts_pager_wait_fence(pager, &page->fence);
+		if (result == CUDA_SUCCESS && page->mapping)
+			result = ts_move_unmap(pager, page);
+		rc = ts_gpu_errno(result);
+		if (rc || ts_page_first(page) == at)
+			continue;
+		rc = ts_page_cut(page, at);
+		page = segment->units[at].page;
+		if (!rc && ts_page_has_slots(page))
+			ts_list_append(&pager->away, &page->list);
+	}
+	return rc;
+}
+
+/* ------------------------------------------------------------------ chunks */
+
+/* All new ones, of a unit each: they are idle first. Lock held, let go. */
+static int create_chunks(
+        struct ts_pager *pager, struct ts_chunk **chunks, uint32_t count)
+{
+	struct ts_shortage shortage = {0};
+	uint64_t used;
+	int rc = ts_pager_measure(pager, &used, &shortage);
+
+	if (!rc && ts_pager_room(pager) / pager->unit_bytes < count)
+		rc = -ENOSPC;
+	for (uint32_t i = 0; i < count && !rc; i++) {
+		CUresult result;
+
+		ts_mutex_unlock(&pager->lock);
+		result = ts_chunks_create(
+		        &pager->chunks, pager->unit_bytes, &chunks[i]);
+		ts_mutex_lock(&pager->lock);
+		rc = ts_gpu_errno(result);
+		if (!rc)
+			ts_chunks_add(&pager->chunks, chunks[i]);
+	}
+	ts_account_note(&pager->account,
+	        pager->other_bytes + pager->chunks.created_bytes);
+	return rc;
+}
+
+/* Puts its chunk under every page of @strip. */
+static CUresult map_strip(struct ts_pager *pager,
+        const struct ts_page_plan *plan, const struct ts_plan_strip *strip,
+        struct ts_chunk **chunks)
+{
+	struct ts_segment *segment =
+	        ts_segment_of(&pager->segments, strip->address);
+	size_t first = (strip->address - segment->base) / pager->unit_bytes;
+	CUresult rc = CUDA_SUCCESS;
+
+	for (uint32_t i = 0; i < strip->pages && rc == CUDA_SUCCESS; i++) {
+		struct ts_page *page = segment->units[first + i].page;
+
+		/* Its tenant only while it is mapped. */
+		page->chunk = chunks[plan->chunk_of[strip->first_page + i]];
+		rc = ts_move_map(pager, page);
+		page->chunk = NULL;
+	}
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	ts_mutex_unlock(&pager->lock);
+	rc = ts_move_open(
+	        pager, strip->address, strip->pages * pager->unit_bytes);
+	ts_mutex_lock(&pager->lock);
+	for (uint32_t i = 0; i < strip->pages && rc == CUDA_SUCCESS; i++)
+		segment->units[first + i].page->opened = true;
+	return rc;
+}
+
+/* Small blocks share pages, which stay: those that are away come first. */
+static int bring_fixed(struct ts_pager *pager)
+{
+	struct ts_shortage shortage = {0};
+	struct ts_map_node *node = ts_map_ceiling(&pager->segments, 0);
+	uint64_t bytes = 0;
+	int rc = 0;
+
+	pager->missing.count = 0;
+	for (; node && !rc;
+	        node = ts_map_ceiling(&pager->segments, node->key + 1)) {
+		struct ts_segment *segment =
+		        ts_container_of(node, struct ts_segment, node);
+		struct ts_page *page = segment->units[0].page;
+
+		if (is_plannable(segment) || page->resident ||
+		        !page->live_units)
+			continue;
+		bytes += page->bytes;
+		rc = ts_pages_add(&pager->missing, page);
+	}
+	if (!rc && pager->missing.count)
+		rc = ts_pager_gather(
+		        pager, bytes, 0, TS_BEGIN_NO_EVICT, &shortage);
+	if (!rc && pager->missing.count)
+		rc = ts_pager_bring(pager, &pager->missing, 0, &shortage);
+	return rc == -EAGAIN ? -ENOSPC : rc;
+}
+
+static int take_over(struct ts_pager *pager, const struct ts_page_plan *plan,
+        struct ts_chunk **chunks)
+{
+	CUresult result = CUDA_SUCCESS;
+	int rc = empty_all(pager, plan);
+
+	for (uint32_t s = 0; s < plan->n_strips && !rc; s++)
+		rc = cut_strip(pager, &plan->strips[s]);
+	if (!rc)
+		rc = ts_gpu_errno(ts_pager_release_idle(pager, UINT64_MAX));
+	if (!rc)
+		rc = bring_fixed(pager);
+	if (!rc)
+		rc = create_chunks(pager, chunks, plan->n_chunks);
+	for (uint32_t s = 0; s < plan->n_strips && !rc; s++) {
+		result = map_strip(pager, plan, &plan->strips[s], chunks);
+		rc = ts_gpu_errno(result);
+	}
+	return rc;
+}
+
+/* Ops that other threads are issuing; the device is idle afterwards. */
+static int settle(struct ts_pager *pager)
+{
+	while (pager->busy_count)
+		ts_cond_wait(&pager->idle, &pager->lock);
+	return ts_gpu_errno(ts_streams_wait(
+	        &pager->streams, pager->op_number, &pager->lock));
+}
+
+int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan)
+{
+	struct ts_chunk **chunks =
+	        calloc(plan->n_chunks + 1ull, sizeof(*chunks));
+	struct ts_enforce *enforce = NULL;
+	bool entered;
+	int rc = -ENOMEM;
+
+	if (plan->page_bytes != pager->unit_bytes)
+		rc = -EINVAL;
+	else if (chunks)
+		rc = build(plan, &enforce);
+	ts_enforce_end(pager);
+	if (rc) {
+		free(chunks);
+		return rc;
+	}
+	ts_mutex_lock(&pager->gate);
+	entered = ts_pager_enter_context(pager);
+	ts_mutex_lock(&pager->lock);
+	rc = settle(pager);
+	if (!rc)
+		rc = take_over(pager, plan, chunks);
+	if (!rc)
+		rc = ts_enforce_move(pager, enforce, enforce->strips,
+		        enforce->n_strips, true);
+	if (!rc)
+		pager->enforce = enforce;
+	ts_mutex_unlock(&pager->lock);
+	ts_pager_leave_context(pager, entered);
+	ts_mutex_unlock(&pager->gate);
+	if (rc)
+		destroy(enforce);
+	free(chunks);
+	return rc;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What enforce.c (a step by the plan) and enforce_adopt.c share. */
+#ifndef TS_ENFORCE_INTERNAL_H
+#define TS_ENFORCE_INTERNAL_H
+
+#include "runtime/enforce.h"
+#include "runtime/pager_internal.h"
+
+/*
+ * Pages side by side that leave or come together. They are looked up each
+ * time: the pager may cut and join what is not resident.
+ */
+struct ts_plan_move {
+	uint64_t address;
+	uint32_t pages;
+	bool take;
+};
+
+struct ts_enforce {
+	struct ts_plan_move *moves; /* by op, those that leave first */
+	uint32_t *first_move;       /* n_ops + 1 offsets */
+	uint32_t n_ops;
+	struct ts_plan_move *strips; /* all; take: resident before op 0 */
+	uint32_t n_strips;
+	uint64_t astray;
+};
+
+/*
+ * Lets the pages of @moves that are to leave go, or has those come that are to
+ * come, as one batch. Gate and lock held, the lock let go meanwhile.
+ */
+int ts_enforce_move(struct ts_pager *pager, struct ts_enforce *enforce,
+        const struct ts_plan_move *moves, uint32_t count, bool take);
+
+#endif
