@@ -12,6 +12,7 @@
 #include "agent/base/log.h"
 #include "agent/base/units.h"
 #include "agent/hostmem.h"
+#include "agent/planned.h"
 #include "agent/profiler.h"
 #include "agent/status.h"
 
@@ -52,11 +53,8 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 		ts_log(TS_LOG_ERROR, "off: no host memory for the tape");
 		return TS_AGENT_OFF;
 	}
+	ts_planned_init();
 	ts_profiler_init();
-	if (config->mode == TS_MODE_PLAN)
-		ts_log(TS_LOG_DEBUG,
-		        "mode plan holds the limit as cap does: there is no "
-		        "planner in the agent yet");
 	atomic_store(&ts_agent.started, true);
 	return TS_AGENT_ACTIVE;
 }

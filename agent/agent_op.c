@@ -8,6 +8,7 @@
 #include "agent/base/log.h"
 #include "agent/base/peek.h"
 #include "agent/declared.h"
+#include "agent/planned.h"
 #include "agent/profiler.h"
 
 /* Larger copies are data, not tables of addresses. */
@@ -179,7 +180,10 @@ CUresult ts_agent_op_begin(struct ts_op *op)
 	/* Better not run than run on memory that may be missing. */
 	if (op->incomplete)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	ts_planned_op(op);
 	rc = begin_devices(op);
+	if (op->in_bytes || op->out_bytes)
+		ts_planned_missed();
 	if (rc == CUDA_SUCCESS)
 		ts_profiler_begin(op);
 	return rc;

@@ -29,7 +29,7 @@ static const struct ts_setting settings[] = {
         {"TAPESWAP_LOG", TS_SETTING_CHOICE, "info", "error, warn, info, debug",
                 "least important lines that are printed",
                 offsetof(struct ts_config, log_level)},
-        {"TAPESWAP_MODE", TS_SETTING_CHOICE, "plan", "off, observe, cap, plan",
+        {"TAPESWAP_MODE", TS_SETTING_CHOICE, "cap", "off, observe, cap, plan",
                 "off: nothing; observe: record only; cap: hold the limit; "
                 "plan: hold it by a plan",
                 offsetof(struct ts_config, mode)},

@@ -21,6 +21,8 @@
 
 /* Steps of a shape that are timed; the shorter time of each op counts. */
 #define REFERENCE_STEPS 2
+/* After so many, large blocks have the same addresses in each. */
+#define SETTLED_STEPS 4
 /* A program whose every step differs is not timed for ever. */
 #define TIMED_MAX 64
 /* Among so many steps shapes are looked for that take turns. */
@@ -295,6 +297,9 @@ static void look_at_devices(const struct ts_recording *step)
 
 static bool is_to_publish(const struct ts_shape *shape)
 {
+	/* Addresses move in the first steps: who plans waits for the last. */
+	if (profiler.watch.ready && shape->seen < SETTLED_STEPS)
+		return false;
 	return !shape->published && shape->timed >= REFERENCE_STEPS &&
 	       (!profiler.by_period || shape->seen >= PERIODS_MIN);
 }
@@ -382,6 +387,8 @@ static void resume(void)
 		return;
 	ts_log(TS_LOG_DEBUG, "ops are recorded again");
 	profiler.done_in_row = 0;
+	/* What is seen from now on is told anew. */
+	ts_shapes_unpublish(&profiler.shapes);
 	ts_recorder_resume();
 	ts_mutex_lock(&blocks->lock);
 	for (block = ts_blocks_next_locked(blocks, 0); block;

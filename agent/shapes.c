@@ -268,3 +268,9 @@ size_t ts_shapes_recent(const struct ts_shapes *shapes, uint64_t steps)
 		         shapes->shapes[i].last + steps > shapes->steps;
 	return count;
 }
+
+void ts_shapes_unpublish(struct ts_shapes *shapes)
+{
+	for (size_t i = 0; i < shapes->count; i++)
+		shapes->shapes[i].published = false;
+}

@@ -47,6 +47,9 @@ void ts_shapes_finish(struct ts_shapes *shapes);
 struct ts_shape *ts_shapes_note(
         struct ts_shapes *shapes, struct ts_recording *step);
 
+/* No shape is published any more. */
+void ts_shapes_unpublish(struct ts_shapes *shapes);
+
 /* How many shapes came again among the last @steps steps. */
 size_t ts_shapes_recent(const struct ts_shapes *shapes, uint64_t steps);
 

@@ -9,6 +9,7 @@
 #include "agent/base/log.h"
 #include "agent/base/units.h"
 #include "agent/jsonfile.h"
+#include "agent/planned.h"
 #include "agent/profiler.h"
 #include "agent/recorder.h"
 #include "agent/tape_json.h"
@@ -147,7 +148,7 @@ static json_t *status_json(const struct tape_figures *tape)
 {
 	static const char *const modes[] = {"off", "observe", "cap", "plan"};
 	json_t *json = ts_json_head("status");
-	json_t *devices = json_array();
+	json_t *devices = json_array(), *plan;
 	struct ts_pager_stats stats;
 	uint64_t limit = 0, out = 0, in = 0;
 
@@ -185,6 +186,9 @@ static json_t *status_json(const struct tape_figures *tape)
 	                ? json_integer((json_int_t)ts_recorder_peak_bytes(-1))
 	                : json_null());
 	json_object_set_new(json, "devices", devices);
+	plan = ts_planned_status();
+	if (plan)
+		json_object_set_new(json, "plan", plan);
 	return json;
 }
 
@@ -199,6 +203,13 @@ static void write_file(
 	json_decref(json);
 }
 
+static json_t *plan_or_tape(void)
+{
+	json_t *json = ts_planned_json();
+
+	return json ? json : ts_tape_json();
+}
+
 void ts_status_write_all(void)
 {
 	const struct ts_config *config = &ts_agent.config;
@@ -206,7 +217,7 @@ void ts_status_write_all(void)
 
 	read_tape(&tape);
 	if (*config->plan)
-		write_file(ts_tape_json(), config->plan, "TAPESWAP_PLAN",
+		write_file(plan_or_tape(), config->plan, "TAPESWAP_PLAN",
 		        JSON_COMPACT);
 	if (*config->status)
 		write_file(status_json(&tape), config->status,

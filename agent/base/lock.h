@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Mutexes with ranks. A thread takes them in rising order of rank only; builds
- * without NDEBUG assert it. No lock but TS_RANK_GATE is held across a call
+ * without NDEBUG assert it. No lock but the first two is held across a call
  * into the driver.
  */
 #ifndef TS_LOCK_H
@@ -11,6 +11,8 @@
 #include <time.h>
 
 enum ts_rank {
+	/* Where the program stands in its plan; held across driver calls too. */
+	TS_RANK_PLAN,
 	/*
 	 * The mover's gate of one device (runtime/pager.c): one thread at a
 	 * time moves pages, with driver calls. A launch that finds its blocks

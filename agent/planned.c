@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/planned.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent_internal.h"
+#include "agent/base/log.h"
+#include "agent/base/units.h"
+#include "agent/jsonfile.h"
+#include "agent/observed.h"
+#include "agent/planned_clock.h"
+#include "agent/planned_follow.h"
+#include "agent/planned_make.h"
+#include "agent/profiler.h"
+#include "planner/plan_json.h"
+
+/*
+ * After so many steps in a row in which pages were not where the plan has them
+ * it is put into force anew; after one more it is made anew.
+ */
+#define BAD_STEPS_MAX 2
+/* Plans that never carried a step through; then the pager stays alone. */
+#define PLANS_IN_VAIN_MAX 6
+
+static struct {
+	bool on; /* constant after start */
+	atomic_bool has_plan;
+	atomic_uint missed; /* pages the pager had to bring, on the step */
+
+	struct ts_mutex lock;
+	/* Guarded by lock. */
+	int device;
+	struct ts_follow follow;
+	struct ts_planned_plan made;
+	json_t *json;   /* the plan, as it is written */
+	bool adopted;   /* pages are as the plan wants them */
+	bool on_step;   /* the plan is in force, and op `at` comes next */
+	bool at_border; /* a whole step has just passed */
+	uint32_t at;
+	unsigned int bad_steps; /* in a row, in which it did not hold */
+	unsigned int in_vain;   /* plans without a good step, in a row */
+	bool carried;           /* this plan carried a step through */
+	bool said;
+	struct ts_planned_figures figures;
+} planned;
+
+/* Lock held. */
+static void drop_plan(void)
+{
+	struct ts_pager *pager = ts_agent_pager(planned.device);
+
+	if (pager)
+		ts_enforce_end(pager);
+	atomic_store(&planned.has_plan, false);
+	ts_follow_finish(&planned.follow);
+	ts_planned_plan_finish(&planned.made);
+	planned.on_step = false;
+	planned.at_border = false;
+	planned.adopted = false;
+	planned.in_vain = planned.carried ? 0 : planned.in_vain + 1;
+	if (planned.in_vain < PLANS_IN_VAIN_MAX)
+		ts_profiler_resume();
+}
+
+/* Off the step, for whatever reason. Lock held. */
+static void leave(void)
+{
+	planned.figures.left += planned.on_step;
+	ts_planned_clock_stop();
+	planned.on_step = false;
+	planned.at_border = false;
+	ts_follow_reset(&planned.follow);
+}
+
+/* The first op of the step comes next. Lock held. */
+static bool join(struct ts_pager *pager)
+{
+	int rc;
+
+	planned.figures.joins++;
+	if (planned.adopted) {
+		ts_enforce_resume(pager);
+		return true;
+	}
+	rc = ts_enforce_adopt(pager, &planned.made.pages);
+	planned.adopted = !rc;
+	planned.figures.adopted += !rc;
+	if (rc)
+		ts_log(TS_LOG_DEBUG, "plan: not taken up: %s", strerror(-rc));
+	return !rc;
+}
+
+/* Lock held. True where the plan is in force for this op. */
+static bool find_step(struct ts_pager *pager, const struct ts_follow_op *op)
+{
+	bool border = planned.at_border;
+
+	planned.at_border = ts_follow_push(&planned.follow, op);
+	if (!border || !ts_follow_is(&planned.follow, 0, op))
+		return false;
+	if (!join(pager)) {
+		drop_plan();
+		return false;
+	}
+	planned.on_step = true;
+	planned.at = 0;
+	atomic_store(&planned.missed, 0);
+	ts_enforce_astray(pager);
+	return true;
+}
+
+/* A step went by: did pages come and go as planned? Lock held. */
+static void end_step(struct ts_pager *pager)
+{
+	uint64_t astray = ts_enforce_astray(pager);
+	unsigned int missed = atomic_exchange(&planned.missed, 0);
+
+	planned.at = 0;
+	planned.figures.steps++;
+	planned.figures.astray += astray;
+	planned.figures.missed += missed;
+	if (!astray && !missed) {
+		planned.carried = true;
+		planned.bad_steps = 0;
+		return;
+	}
+	planned.bad_steps++;
+	ts_log(TS_LOG_DEBUG,
+	        "plan: %u ops found pages missing, %u pages astray", missed,
+	        (unsigned int)astray);
+	if (planned.bad_steps < BAD_STEPS_MAX)
+		return;
+	/* Chunks may have changed hands; then addresses may have moved. */
+	if (planned.bad_steps == BAD_STEPS_MAX) {
+		planned.adopted = false;
+		leave();
+		planned.at_border = true;
+		return;
+	}
+	ts_log(TS_LOG_DEBUG, "plan: does not hold, a new one follows");
+	drop_plan();
+}
+
+/*
+ * Words of known structs that are no operands lead to blocks that need not be
+ * there: the plan does not have them.
+ */
+static void skip_doubtful(struct ts_op *op)
+{
+	for (size_t i = 0; i < op->count; i++)
+		if (op->uses[i].doubtful)
+			op->ranges[i].bytes = 0;
+}
+
+/* Lock held. */
+static void follow_op(struct ts_pager *pager, struct ts_op *item,
+        const struct ts_follow_op *op)
+{
+	if (!planned.on_step && !find_step(pager, op))
+		return;
+	if (!ts_follow_is(&planned.follow, planned.at, op)) {
+		leave();
+		planned.at_border = ts_follow_push(&planned.follow, op);
+		return;
+	}
+	skip_doubtful(item);
+	if (!planned.at)
+		ts_planned_clock_step(ts_agent.ops, (CUstream)op->stream);
+	ts_enforce_op(pager, planned.at);
+	if (++planned.at == planned.follow.n_ops)
+		end_step(pager);
+}
+
+void ts_planned_missed(void)
+{
+	atomic_fetch_add_explicit(&planned.missed, 1, memory_order_relaxed);
+}
+
+void ts_planned_op(struct ts_op *op)
+{
+	struct ts_follow_op at = {.stream = op->stream};
+	struct ts_pager *pager;
+
+	if (!atomic_load_explicit(&planned.has_plan, memory_order_acquire))
+		return;
+	at.signature = op->signature;
+	ts_mutex_lock(&planned.lock);
+	pager = ts_agent_pager(planned.device);
+	if (atomic_load(&planned.has_plan) && pager) {
+		if (atomic_load(&ts_agent.capturing))
+			leave();
+		else
+			follow_op(pager, op, &at);
+	}
+	ts_mutex_unlock(&planned.lock);
+}
+
+static int start_following(const struct ts_recording *step)
+{
+	uint32_t n = (uint32_t)step->op_count;
+	struct ts_follow_op *ops = malloc(n * sizeof(*ops));
+	int rc;
+
+	if (!ops)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		ops[i] = (struct ts_follow_op){
+		        step->ops[i].signature, step->ops[i].stream};
+	rc = ts_follow_init(&planned.follow, ops, n);
+	free(ops);
+	return rc;
+}
+
+/* The ops since the step, as far as the tape has them. */
+static void catch_up(const struct ts_recording *step)
+{
+	struct ts_tape *tape = &ts_agent.tape;
+	uint64_t at = step->first_op + step->op_count;
+
+	planned.at_border = true;
+	ts_mutex_lock(&tape->lock);
+	for (; at < tape->op_count; at++) {
+		const struct ts_tape_op *op;
+
+		if (at < tape->oldest_op)
+			continue;
+		op = ts_tape_op(tape, at);
+		planned.at_border = ts_follow_push(&planned.follow,
+		        &(struct ts_follow_op){op->signature, op->stream});
+	}
+	ts_mutex_unlock(&tape->lock);
+}
+
+static void write_plan(void)
+{
+	const char *path = ts_agent.config.plan;
+	json_t *json;
+	int rc;
+
+	if (!*path)
+		return;
+	json = ts_planned_json();
+	rc = ts_json_write(json, path, JSON_COMPACT);
+	json_decref(json);
+	if (rc)
+		ts_log(TS_LOG_ERROR, "TAPESWAP_PLAN=\"%s\" was not written: %s",
+		        path, strerror(-rc));
+}
+
+static void say_plan(void)
+{
+	const struct ts_plan *plan = &planned.made.plan;
+
+	if (planned.said)
+		return;
+	planned.said = true;
+	ts_log(TS_LOG_INFO,
+	        "plan: step %.1f ms, %.1f unlimited; %s of %s leaves and comes "
+	        "back a step",
+	        (double)plan->predicted_step_ns * 1e-6,
+	        (double)plan->unlimited_step_ns * 1e-6,
+	        ts_size(plan->swap_bytes).text,
+	        ts_size(plan->unlimited_peak_bytes).text);
+}
+
+/* Lock held. */
+static bool is_followed(const struct ts_recording *step)
+{
+	bool same = step->op_count == planned.follow.n_ops;
+
+	for (uint32_t i = 0; same && i < planned.follow.n_ops; i++)
+		same = ts_follow_is(&planned.follow, i,
+		        &(struct ts_follow_op){
+		                step->ops[i].signature, step->ops[i].stream});
+	return same;
+}
+
+/* Lock held. */
+static int make_plan(struct ts_pager *pager, const struct ts_observed *observed)
+{
+	const struct ts_observed_device *device = &observed->devices[0];
+	struct ts_planned_step input = {.step = &observed->step,
+	        .profile = &device->profile,
+	        .values = &device->values};
+	struct ts_enforce_survey survey;
+	int rc;
+
+	rc = ts_enforce_survey(pager, &survey);
+	if (rc)
+		return rc;
+	input.survey = &survey;
+	rc = ts_planned_make(&input, &planned.made);
+	free(survey.segments);
+	if (rc)
+		return rc;
+	rc = start_following(&observed->step);
+	if (rc) {
+		ts_planned_plan_finish(&planned.made);
+		return rc;
+	}
+	json_decref(planned.json);
+	planned.json = ts_plan_to_json(&planned.made.plan, &device->profile);
+	return 0;
+}
+
+/* Lock held. True where a plan was made. */
+static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed)
+{
+	int rc;
+
+	if (planned.in_vain >= PLANS_IN_VAIN_MAX)
+		return false;
+	if (atomic_load(&planned.has_plan)) {
+		if (planned.on_step || is_followed(&observed->step))
+			return false;
+		drop_plan();
+	}
+	planned.device = observed->devices[0].device;
+	planned.bad_steps = 0;
+	planned.carried = false;
+	planned.adopted = false;
+	rc = make_plan(pager, observed);
+	if (rc) {
+		planned.in_vain++;
+		ts_log(TS_LOG_DEBUG, "plan: none made: %s", strerror(-rc));
+		return false;
+	}
+	catch_up(&observed->step);
+	planned.figures.plans++;
+	say_plan();
+	atomic_store(&planned.has_plan, true);
+	return true;
+}
+
+/* On the thread that issues ops, without any lock of the agent's. */
+static void ready(const struct ts_observed *observed, void *data)
+{
+	struct ts_pager *pager;
+	bool made;
+
+	(void)data;
+	/* What repeats without a backward may be preparation. */
+	if (!observed->turn_count || !observed->device_count)
+		return;
+	pager = ts_agent_pager(observed->devices[0].device);
+	if (!pager)
+		return;
+	ts_mutex_lock(&planned.lock);
+	made = plan_for(pager, observed);
+	ts_mutex_unlock(&planned.lock);
+	if (made)
+		write_plan();
+}
+
+void ts_planned_init(void)
+{
+	static const struct ts_watch watch = {.ready = ready};
+
+	planned.on = ts_agent.config.mode == TS_MODE_PLAN && ts_agent_places();
+	if (!planned.on)
+		return;
+	ts_mutex_init(&planned.lock, TS_RANK_PLAN);
+	ts_profiler_watch(&watch);
+}
+
+json_t *ts_planned_status(void)
+{
+	const struct ts_planned_figures *figures = &planned.figures;
+
+	if (!planned.on || !figures->plans)
+		return NULL;
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "plans",
+	        (json_int_t)figures->plans, "adopted",
+	        (json_int_t)figures->adopted, "joins",
+	        (json_int_t)figures->joins, "left", (json_int_t)figures->left,
+	        "steps", (json_int_t)figures->steps, "missed",
+	        (json_int_t)figures->missed, "astray",
+	        (json_int_t)figures->astray);
+}
+
+json_t *ts_planned_json(void)
+{
+	json_t *root = json_deep_copy(planned.json), *part;
+	struct ts_planned_clock clock;
+
+	if (!root)
+		return NULL;
+	json_object_set_new(root, "tool_version", json_string(TS_VERSION));
+	part = ts_planned_status();
+	ts_planned_clock_read(&clock);
+	if (part) {
+		json_object_set_new(part, "timed_steps",
+		        json_integer((json_int_t)clock.steps));
+		if (clock.steps) {
+			json_object_set_new(part, "step_ns",
+			        json_integer((json_int_t)clock.last_ns));
+			json_object_set_new(part, "shortest_step_ns",
+			        json_integer((json_int_t)clock.shortest_ns));
+		}
+		json_object_set_new(root, "measured", part);
+	}
+	json_object_set_new(root, "chunks",
+	        json_pack("{s:I, s:I, s:I}", "needed",
+	                (json_int_t)planned.made.pages.n_chunks, "there",
+	                (json_int_t)planned.made.chunks_there, "peak",
+	                (json_int_t)planned.made.pages.peak_pages));
+	return root;
+}

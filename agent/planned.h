@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The life of a plan in the process: a step that was observed often enough is
+ * planned for, ops are followed, and the runtime enforces the plan from the
+ * next step on. What does not go by the plan goes through the pager; where a
+ * whole step went as planned the plan goes on.
+ *
+ * Functions run on the program's threads inside its CUDA calls; one lock,
+ * taken before the pager's gate, keeps them in order.
+ */
+#ifndef TS_PLANNED_H
+#define TS_PLANNED_H
+
+#include <jansson.h>
+
+#include "agent/op.h"
+
+/* Before ts_profiler_init(). */
+void ts_planned_init(void);
+
+/* @op comes next, on the pager of a device; before it is made resident. */
+void ts_planned_op(struct ts_op *op);
+
+/* An op did not find all its pages resident. */
+void ts_planned_missed(void);
+
+struct ts_planned_figures {
+	uint64_t plans;   /* that were made */
+	uint64_t adopted; /* how often one was put into force */
+	uint64_t joins;   /* how often a step was found to go by it */
+	uint64_t left;    /* how often it was left in the middle */
+	uint64_t steps;   /* that went by it to their end */
+	uint64_t missed;  /* ops on them that the pager had to help */
+	uint64_t astray;  /* pages on them that could not come in time */
+};
+
+/* plan.json with what was measured; NULL where there is no plan. */
+json_t *ts_planned_json(void);
+
+/* For the status file; NULL without a plan. */
+json_t *ts_planned_status(void);
+
+#endif

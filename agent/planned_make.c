@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/planned_make.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/planned_run.h"
+#include "planner/graph.h"
+#include "planner/plan_json.h"
+
+/* Of what the limit leaves, for what was not there when it was observed. */
+#define MARGIN_PERCENT 2
+#define TRIES_MAX      12
+
+/* A block's residency: blocks come and go, and planned gaps take it away. */
+struct life {
+	uint32_t first, end; /* ops; end: n_ops where it stays */
+	bool used, before;   /* was there when the step began */
+};
+
+struct work {
+	const struct ts_planned_step *step;
+	uint32_t n_ops;
+	struct life *lives;  /* by block */
+	uint32_t *first_gap; /* by block: offsets into gap_list */
+	uint32_t *gap_list;  /* gaps that are swapped, ascending */
+	struct ts_plan_hold *holds;
+	uint32_t n_holds, holds_room;
+	struct ts_profile profile; /* shares all but values and signatures */
+	struct ts_planned_run run; /* of the plan at hand */
+};
+
+void ts_planned_plan_finish(struct ts_planned_plan *plan)
+{
+	ts_plan_finish(&plan->plan);
+	ts_page_plan_finish(&plan->pages);
+}
+
+static uint32_t op_in_step(const struct work *work, uint64_t number)
+{
+	const struct ts_recording *step = work->step->step;
+
+	if (number <= step->first_op)
+		return 0;
+	number -= step->first_op;
+	return number < work->n_ops ? (uint32_t)number : work->n_ops;
+}
+
+static int find_lives(struct work *work)
+{
+	const struct ts_recording *step = work->step->step;
+
+	work->lives = calloc(step->block_count + 1, sizeof(*work->lives));
+	if (!work->lives)
+		return -ENOMEM;
+	for (size_t i = 0; i < step->block_count; i++) {
+		const struct ts_rec_block *block = &step->blocks[i];
+		struct life *life = &work->lives[i];
+
+		life->before = block->born <= step->first_op;
+		life->first = life->before ? 0 : work->n_ops;
+		life->end = block->died == TS_NEVER
+		                    ? work->n_ops
+		                    : op_in_step(work, block->died);
+	}
+	for (uint32_t i = 0; i < work->n_ops; i++) {
+		const struct ts_rec_op *op = &step->ops[i];
+
+		for (uint32_t k = 0; k < op->use_count; k++) {
+			struct life *life =
+			        &work->lives[ts_recording_use(step, op, k)
+			                             ->block];
+
+			life->used = true;
+			if (i < life->first)
+				life->first = i;
+			/* Freed by another thread while it was issued. */
+			if (life->end <= i)
+				life->end = i + 1;
+		}
+	}
+	return 0;
+}
+
+/* From when to when a hold has its chunks. */
+struct ticks {
+	uint32_t from, free;
+};
+
+static int add_hold(struct work *work, const struct ts_rec_block *block,
+        uint32_t take_op, uint32_t release_op, const struct ticks *ticks)
+{
+	struct ts_plan_hold hold = {.address = block->address,
+	        .bytes = block->bytes,
+	        .take_op = take_op,
+	        .release_op = release_op,
+	        .from_tick = ticks->from,
+	        .free_tick = ticks->free};
+
+	if (take_op >= release_op)
+		return 0;
+	if (work->n_holds == work->holds_room) {
+		uint32_t room = 2 * work->holds_room + 1024;
+		void *more = realloc(work->holds, room * sizeof(*work->holds));
+
+		if (!more)
+			return -ENOMEM;
+		work->holds = more;
+		work->holds_room = room;
+	}
+	/* Ops may be shorter than a tick. */
+	if (hold.from_tick >= work->run.n_ticks)
+		hold.from_tick = work->run.n_ticks - 1;
+	if (hold.free_tick <= hold.from_tick)
+		hold.free_tick = hold.from_tick + 1;
+	work->holds[work->n_holds++] = hold;
+	return 0;
+}
+
+/* Of a gap that reaches into the next step; at most one a block. */
+static const struct ts_planned_gap *wrapping(
+        const struct work *work, uint32_t block)
+{
+	for (uint32_t k = work->first_gap[block];
+	        k < work->first_gap[block + 1]; k++) {
+		const struct ts_planned_gap *gap =
+		        &work->run.gaps[work->gap_list[k]];
+
+		if (gap->away && gap->wraps)
+			return gap;
+	}
+	return NULL;
+}
+
+/* The holds of one block: its life without the gaps in which it is away. */
+static int hold_block(struct work *work, uint32_t index)
+{
+	const struct ts_rec_block *block = &work->step->step->blocks[index];
+	const struct ts_planned_run *run = &work->run;
+	const struct life *life = &work->lives[index];
+	const struct ts_planned_gap *last = NULL;
+	uint32_t take = life->first, end = life->end;
+	struct ticks at = {0, run->n_ticks};
+	uint32_t free_tick = run->n_ticks;
+	int rc = 0;
+
+	if (!life->before)
+		at.from = run->begin_tick[take];
+	if (end < run->n_ops)
+		free_tick = run->end_tick[end - 1];
+	if (life->before && life->end == run->n_ops)
+		last = wrapping(work, index);
+	if (last) {
+		take = last->take_op;
+		at.from = last->come_tick - run->n_ticks;
+		end = last->release_op;
+		free_tick = last->gone_tick;
+	}
+	for (uint32_t k = work->first_gap[index];
+	        !rc && k < work->first_gap[index + 1]; k++) {
+		const struct ts_planned_gap *gap =
+		        &run->gaps[work->gap_list[k]];
+
+		if (!gap->away || gap->wraps || gap->release_op <= take ||
+		        gap->take_op >= end)
+			continue;
+		at.free = gap->gone_tick;
+		rc = add_hold(work, block, take, gap->release_op, &at);
+		take = gap->take_op;
+		at.from = gap->come_tick;
+	}
+	at.free = free_tick;
+	return rc ? rc : add_hold(work, block, take, end, &at);
+}
+
+/* Swapped gaps by block; gaps ascend already. */
+static int list_gaps(struct work *work, const struct ts_graph *g,
+        const struct ts_choice *choice)
+{
+	size_t blocks = work->step->step->block_count;
+	const uint32_t *block_of = work->step->values->block_of;
+	uint32_t total = 0;
+
+	free(work->first_gap);
+	free(work->gap_list);
+	work->first_gap = calloc(blocks + 2, sizeof(*work->first_gap));
+	work->gap_list = malloc((g->n_gaps + 1ull) * sizeof(*work->gap_list));
+	if (!work->first_gap || !work->gap_list)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < g->n_gaps; i++)
+		if (choice->action[i] == TS_SWAP)
+			work->first_gap[block_of[g->gaps[i].version] + 1]++;
+	for (size_t i = 0; i <= blocks; i++) {
+		uint32_t count = work->first_gap[i];
+
+		work->first_gap[i] = total;
+		total += count;
+	}
+	work->first_gap[blocks + 1] = total;
+	/* Each block's entry is the place of its next gap, then its end. */
+	for (uint32_t i = 0; i < g->n_gaps; i++)
+		if (choice->action[i] == TS_SWAP)
+			work->gap_list
+			        [work->first_gap[block_of[g->gaps[i].version] +
+			                         1]++] = i;
+	return 0;
+}
+
+static int hold_all(struct work *work)
+{
+	const struct ts_recording *step = work->step->step;
+	int rc = 0;
+
+	work->n_holds = 0;
+	for (uint32_t i = 0; i < step->block_count && !rc; i++) {
+		if (step->blocks[i].device != work->step->values->device)
+			continue;
+		/* What comes untouched and untouched goes takes no memory. */
+		if (!work->lives[i].used && !work->lives[i].before)
+			continue;
+		/* Freed between the last step and this one. */
+		if (work->lives[i].end <= work->lives[i].first)
+			continue;
+		rc = hold_block(work, i);
+	}
+	return rc;
+}
+
+/* Which pages @plan needs when, and which chunks for that. */
+static int place(struct work *work, const struct ts_graph *g,
+        struct ts_planned_plan *made)
+{
+	const struct ts_enforce_survey *survey = work->step->survey;
+	struct ts_input_error error;
+	struct ts_choice choice;
+	int rc = ts_choice_init(&choice, g->n_gaps);
+
+	if (rc)
+		return rc;
+	rc = ts_plan_to_choice(&made->plan, g, &choice, &error);
+	if (!rc)
+		rc = ts_planned_run_make(
+		        g, &choice, made->plan.limit_bytes, &work->run);
+	if (rc)
+		goto out;
+	made->plan.predicted_step_ns = work->run.step_ns;
+	made->plan.predicted_peak_bytes = work->run.peak_bytes;
+	made->plan.swap_bytes = work->run.out_bytes;
+	rc = list_gaps(work, g, &choice);
+	if (!rc)
+		rc = hold_all(work);
+	if (!rc)
+		rc = ts_page_plan_make(survey->segments, survey->n_segments,
+		        work->holds, work->n_holds, survey->page_bytes,
+		        work->n_ops, work->run.n_ticks, &made->pages);
+	ts_planned_run_finish(&work->run);
+out:
+	ts_choice_finish(&choice);
+	return rc;
+}
+
+/* Whole pages are what can leave; the rest of a block stays where it is. */
+static uint64_t movable_bytes(const struct work *work, uint32_t value)
+{
+	const struct ts_planned_step *in = work->step;
+	const struct ts_enforce_survey *survey = in->survey;
+	const struct ts_rec_block *block =
+	        &in->step->blocks[in->values->block_of[value]];
+	uint64_t page = survey->page_bytes, first, end;
+	const struct ts_plan_segment *segment = ts_plan_segment_at(
+	        survey->segments, survey->n_segments, block->address, page);
+
+	if (!segment)
+		return 0;
+	first = (block->address - segment->base + page - 1) / page;
+	end = (block->address - segment->base + block->bytes) / page;
+	return end > first ? (end - first) * page : 0;
+}
+
+/* The step's profile as pages see it: swaps only, of what are whole pages. */
+static int make_profile(struct work *work)
+{
+	const struct ts_profile *from = work->step->profile;
+	struct ts_profile *to = &work->profile;
+	size_t values = from->n_values * sizeof(*to->values);
+	size_t signatures = from->n_signatures * sizeof(*to->signatures);
+
+	*to = *from;
+	to->resident_bytes = 0;
+	to->values = malloc(values + 1);
+	to->signatures = malloc(signatures + 1);
+	if (!to->values || !to->signatures)
+		return -ENOMEM;
+	memcpy(to->values, from->values, values);
+	memcpy(to->signatures, from->signatures, signatures);
+	for (uint32_t v = 0; v < to->n_values; v++)
+		to->values[v].size_bytes = movable_bytes(work, v);
+	/* Replays come with their proof. */
+	for (uint32_t i = 0; i < to->n_signatures; i++)
+		to->signatures[i].replayable = false;
+	return 0;
+}
+
+static uint64_t chunks_there(const struct ts_enforce_survey *survey)
+{
+	uint64_t used =
+	        survey->other_bytes + survey->fixed_pages * survey->page_bytes;
+	uint64_t limit = survey->limit_bytes;
+
+	limit -= (limit - survey->other_bytes) / 100 * MARGIN_PERCENT;
+	return used < limit ? (limit - used) / survey->page_bytes : 0;
+}
+
+static int try_limit(struct work *work, const struct ts_graph *g,
+        uint64_t limit_bytes, struct ts_planned_plan *made)
+{
+	struct ts_plan_options options = ts_plan_default_options();
+	struct ts_plan_stats stats;
+	int rc;
+
+	memset(made, 0, sizeof(*made));
+	options.pages = false;
+	/* What is less than a page does not move. */
+	options.min_gap_bytes = work->step->survey->page_bytes;
+	rc = ts_plan_make(
+	        &work->profile, limit_bytes, &options, &made->plan, &stats);
+	if (!rc)
+		rc = place(work, g, made);
+	if (rc)
+		ts_planned_plan_finish(made);
+	return rc;
+}
+
+/* Each time for as much less as the pages were too many. */
+static int search(struct work *work, const struct ts_graph *g,
+        struct ts_planned_plan *ret)
+{
+	const struct ts_enforce_survey *survey = work->step->survey;
+	uint64_t chunks = chunks_there(survey);
+	uint64_t limit = chunks * survey->page_bytes;
+	int rc;
+
+	for (unsigned int tries = 1;; tries++) {
+		uint64_t less = survey->page_bytes;
+
+		rc = try_limit(work, g, limit, ret);
+		if (!rc && ret->pages.n_chunks <= chunks) {
+			ret->chunks_there = chunks;
+			ret->tries = tries;
+			return 0;
+		}
+		if (!rc) {
+			less *= (ret->pages.n_chunks - chunks + 1) / 2;
+			ts_planned_plan_finish(ret);
+		} else if (rc == -EAGAIN) {
+			less = limit / 50;
+		} else {
+			return rc;
+		}
+		if (tries == TRIES_MAX || less >= limit)
+			return -ENOSPC;
+		limit -= less;
+	}
+}
+
+int ts_planned_make(
+        const struct ts_planned_step *step, struct ts_planned_plan *ret_plan)
+{
+	struct work work = {
+	        .step = step, .n_ops = (uint32_t)step->step->op_count};
+	struct ts_graph_options options = {0};
+	struct ts_graph graph;
+	int rc;
+
+	rc = make_profile(&work);
+	if (!rc)
+		rc = ts_graph_init(&graph, &work.profile, &options);
+	if (rc)
+		goto out;
+	rc = find_lives(&work);
+	if (!rc)
+		rc = search(&work, &graph, ret_plan);
+	ts_graph_finish(&graph);
+out:
+	free(work.profile.values);
+	free(work.profile.signatures);
+	free(work.lives);
+	free(work.first_gap);
+	free(work.gap_list);
+	free(work.holds);
+	return rc;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * From a recorded step and its profile to what the runtime enforces: the
+ * planner decides what leaves when, the blocks' addresses say which pages that
+ * is, and pages are assigned to chunks. Where they need more chunks than there
+ * are, the planner is asked again for less. Pure.
+ */
+#ifndef TS_PLANNED_MAKE_H
+#define TS_PLANNED_MAKE_H
+
+#include "agent/recording.h"
+#include "agent/values.h"
+#include "planner/plan.h"
+#include "planner/profile.h"
+#include "runtime/enforce.h"
+#include "runtime/plan_pages.h"
+
+/* A step as it was observed, and the device it is planned for. */
+struct ts_planned_step {
+	const struct ts_recording *step;
+	const struct ts_profile *profile;
+	const struct ts_values *values;
+	const struct ts_enforce_survey *survey;
+};
+
+struct ts_planned_plan {
+	struct ts_plan plan;
+	struct ts_page_plan pages;
+	uint64_t chunks_there; /* that the limit leaves for pages */
+	unsigned int tries;    /* calls of the planner */
+};
+
+/*
+ * 0, -ENOSPC where no plan fits, or another negative errno. The caller
+ * finishes @ret_plan after success.
+ */
+int ts_planned_make(
+        const struct ts_planned_step *step, struct ts_planned_plan *ret_plan);
+void ts_planned_plan_finish(struct ts_planned_plan *plan);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/planned_run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/model.h"
+
+/* Finer than any op; differences stay within 32 bits over two steps. */
+#define TICKS_MAX (1u << 30)
+
+/* When things happened last, in ns since the run began; below 0: never. */
+struct record {
+	double *op_begin, *op_end;
+	double *out_end;  /* by value */
+	double *in_begin; /* by gap */
+};
+
+struct work {
+	const struct ts_graph *graph;
+	const struct ts_program *program;
+	const struct ts_choice *choice;
+	struct record record;
+	double start, step; /* of the last step, and its length */
+	struct ts_planned_run *run;
+};
+
+static void note(void *data, enum ts_lane lane, uint32_t index, double begin_ns,
+        double end_ns)
+{
+	struct record *record = data;
+
+	switch (lane) {
+	case TS_LANE_COMPUTE:
+		/* Without replays instructions are ops. */
+		record->op_begin[index] = begin_ns;
+		record->op_end[index] = end_ns;
+		break;
+	case TS_LANE_D2H:
+		record->out_end[index] = end_ns;
+		break;
+	case TS_LANE_H2D:
+		record->in_begin[index] = begin_ns;
+		break;
+	case TS_LANE_REPLAY:
+		break;
+	}
+}
+
+static double *times(size_t count)
+{
+	double *made = malloc((count + 1) * sizeof(*made));
+
+	for (size_t i = 0; made && i < count; i++)
+		made[i] = -1;
+	return made;
+}
+
+static int record_init(struct record *record, const struct ts_graph *g)
+{
+	record->op_begin = times(g->n_ops);
+	record->op_end = times(g->n_ops);
+	record->out_end = times(g->profile->n_values);
+	record->in_begin = times(g->n_gaps);
+	return record->op_begin && record->op_end && record->out_end &&
+	                       record->in_begin
+	               ? 0
+	               : -ENOMEM;
+}
+
+static void record_finish(struct record *record)
+{
+	free(record->op_begin);
+	free(record->op_end);
+	free(record->out_end);
+	free(record->in_begin);
+}
+
+/* @ns after the step's begin, which may lie in the step after. */
+static uint32_t tick_of(const struct work *work, double ns)
+{
+	double tick = ns * work->run->n_ticks / work->step;
+
+	return tick > 0 ? (uint32_t)tick : 0;
+}
+
+/* First op that begins after @ns of the step. */
+static uint32_t op_after(const struct work *work, double ns)
+{
+	uint32_t low = 0, high = work->graph->n_ops;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (work->record.op_begin[middle] - work->start <= ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* A swap of the same version before has brought it to the host. */
+static bool is_held(const struct work *work, uint32_t index)
+{
+	const struct ts_gap *gaps = work->graph->gaps;
+	uint32_t earlier = gaps[index].earlier;
+
+	if (work->program->copy_op[index] == TS_NONE)
+		return true;
+	while (earlier != TS_NONE && work->choice->action[earlier] != TS_SWAP)
+		earlier = gaps[earlier].earlier;
+	return earlier != TS_NONE;
+}
+
+static void follow_gap(struct work *work, uint32_t index)
+{
+	const struct ts_graph *g = work->graph;
+	const struct ts_gap *gap = &g->gaps[index];
+	const struct record *record = &work->record;
+	struct ts_planned_gap *to = &work->run->gaps[index];
+	double begin = record->op_end[gap->from_op] - work->start;
+	double gone = begin, come = record->in_begin[index] - work->start;
+
+	if (record->in_begin[index] < 0)
+		return;
+	/* Where the host has it already it is gone at once. */
+	if (!is_held(work, index) && record->out_end[gap->version] >= 0) {
+		gone = record->out_end[gap->version] - work->start;
+		/* The last one was that of the step before. */
+		while (gone < begin)
+			gone += work->step;
+	}
+	while (come < gone)
+		come += work->step;
+	to->wraps = come >= work->step;
+	if (to->wraps && gap->to_op < g->n_ops)
+		return;
+	to->release_op = gap->from_op + 1;
+	to->gone_tick = tick_of(work, gone);
+	to->come_tick = tick_of(work, come);
+	to->take_op = op_after(work, to->wraps ? come - work->step : come);
+	/* It shall be away for an op at least, and not for a step. */
+	to->away = to->wraps ? to->take_op < to->release_op
+	                     : to->take_op > to->release_op;
+}
+
+static int follow(struct work *work)
+{
+	struct ts_planned_run *run = work->run;
+	uint32_t n = work->graph->n_ops;
+
+	run->n_ops = n;
+	run->n_ticks =
+	        work->step < TICKS_MAX ? (uint32_t)work->step : TICKS_MAX;
+	if (run->n_ticks < n)
+		run->n_ticks = n;
+	run->begin_tick = malloc((n + 1ull) * sizeof(uint32_t));
+	run->end_tick = malloc((n + 1ull) * sizeof(uint32_t));
+	run->gaps = calloc(work->graph->n_gaps + 1ull, sizeof(*run->gaps));
+	if (!run->begin_tick || !run->end_tick || !run->gaps)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		run->begin_tick[i] =
+		        tick_of(work, work->record.op_begin[i] - work->start);
+		run->end_tick[i] =
+		        tick_of(work, work->record.op_end[i] - work->start);
+	}
+	for (uint32_t i = 0; i < work->graph->n_gaps; i++)
+		if (work->choice->action[i] == TS_SWAP)
+			follow_gap(work, i);
+	return 0;
+}
+
+int ts_planned_run_make(const struct ts_graph *graph,
+        const struct ts_choice *choice, uint64_t limit_bytes,
+        struct ts_planned_run *ret_run)
+{
+	struct ts_model_options late = {.late_copies = true};
+	struct work work = {.graph = graph, .choice = choice, .run = ret_run};
+	struct ts_outcome outcome;
+	struct ts_model *model = NULL;
+	int rc = record_init(&work.record, graph);
+
+	memset(ret_run, 0, sizeof(*ret_run));
+	if (!rc)
+		rc = ts_model_create(graph, limit_bytes, &model);
+	if (rc)
+		goto out;
+	ts_model_set_options(model, &late);
+	ts_model_set_trace(model, note, &work.record);
+	rc = ts_model_run(model, choice, &outcome, NULL);
+	if (!rc && !outcome.fits)
+		rc = -EAGAIN;
+	if (rc)
+		goto out;
+	work.program = ts_model_program(model);
+	work.start = work.record.op_begin[0];
+	work.step = (double)outcome.step_ns;
+	ret_run->step_ns = outcome.step_ns;
+	ret_run->peak_bytes = outcome.peak_bytes;
+	ret_run->out_bytes = outcome.d2h_bytes;
+	rc = follow(&work);
+out:
+	if (rc)
+		ts_planned_run_finish(ret_run);
+	ts_model_destroy(model);
+	record_finish(&work.record);
+	return rc;
+}
+
+void ts_planned_run_finish(struct ts_planned_run *run)
+{
+	free(run->begin_tick);
+	free(run->end_tick);
+	free(run->gaps);
+	memset(run, 0, sizeof(*run));
+}
