@@ -34,6 +34,7 @@ import content
 import exact
 import mutation
 import observed
+import planned
 from runner import Case, Failure, expect, expect_equal
 
 GIB = 1 << 30
@@ -400,4 +401,9 @@ def all_cases():
         cases.append(
             Case(f"torch/bad-limit/{value}", lambda v=value: bad_limit(v))
         )
-    return cases + observed.all_cases() + exact.all_cases()
+    return (
+        cases
+        + observed.all_cases()
+        + exact.all_cases()
+        + planned.all_cases()
+    )
