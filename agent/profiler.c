@@ -157,7 +157,7 @@ static void write_profiles(
         const struct ts_observed *observed, const struct ts_shape *shape)
 {
 	struct ts_profile_context context = {.facts = profiler.facts,
-	        .steps = profiler.shapes.steps,
+	        .steps = ts_profiler_steps(),
 	        .same_steps = shape->seen,
 	        .timed_steps = shape->timed,
 	        .shapes = profiler.shapes.count};

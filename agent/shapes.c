@@ -213,8 +213,8 @@ static bool merge_times(struct ts_shape *shape, struct ts_recording *step)
 }
 
 /*
- * The period of a step after other work is not that of steps in a row: it
- * stands only as long as no other is known.
+ * How long a step after other work takes is not the period of steps in a row:
+ * it stands only as long as that is not known.
  */
 static void merge_period(
         struct ts_shape *shape, struct ts_recording *step, bool cut)
@@ -229,6 +229,22 @@ static void merge_period(
 		shape->period_cut = cut;
 	}
 	step->duration_ns = shape->step_ns;
+}
+
+/* From the start of its first op to the end of its last. */
+static uint64_t span_of(const struct ts_recording *step)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 1; i < step->op_count; i++) {
+		if (step->ops[i].gap_ns == TS_UNKNOWN_NS)
+			return TS_UNKNOWN_NS;
+		sum += step->ops[i].gap_ns;
+	}
+	if (!step->op_count ||
+	        step->ops[step->op_count - 1].duration_ns == TS_UNKNOWN_NS)
+		return TS_UNKNOWN_NS;
+	return sum + step->ops[step->op_count - 1].duration_ns;
 }
 
 struct ts_shape *ts_shapes_note(
@@ -247,7 +263,7 @@ struct ts_shape *ts_shapes_note(
 
 		shapes->other_ops += more;
 		ts_recording_cut(step, more);
-		step->duration_ns = ts_recording_duration(step);
+		step->duration_ns = span_of(step);
 		cut = true;
 	}
 	if (shape->word_count == words_of(step))

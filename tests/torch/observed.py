@@ -160,6 +160,19 @@ def alternating():
     )
 
 
+def longer():
+    """Steps get longer long after the profile was made: it is made again."""
+    plain, seen = pair("gpt2-small", "--longer-at", 10, "--steps", 18)
+    check_harmless(plain, seen)
+    check_counts(seen)
+    check_profile(seen, 1)
+    expect_equal(
+        seen.profile["memory"]["peak_bytes"],
+        facts_of(seen)["peak_bytes"],
+        "peak of the shape in the file",
+    )
+
+
 def trainer():
     """The example, as it is: accumulation of 4, evaluation each 3 steps."""
     arguments = ("--steps", 9, "--accumulate", 4, "--eval-every", 3)
@@ -388,11 +401,7 @@ def all_cases():
             ),
         ),
         case("alternating", alternating),
-        case(
-            "eval-every-1",
-            lambda: observed("gpt2-small", "--eval-every", 1),
-            full=True,
-        ),
+        case("longer", longer),
         case(
             "mark-range",
             lambda: marked(

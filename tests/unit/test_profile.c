@@ -87,7 +87,9 @@ static struct ts_shape *note(
 		step.ops[i].signature = (uint64_t)text[i];
 		step.ops[i].backward = text[i] >= 'A' && text[i] <= 'Z';
 		step.ops[i].duration_ns = ns;
+		step.ops[i].gap_ns = ns;
 	}
+	step.duration_ns = ts_recording_duration(&step);
 	shape = ts_shapes_note(shapes, &step);
 	ts_recording_finish(&step);
 	return shape;
@@ -108,6 +110,36 @@ START_TEST(a_step_after_an_evaluation_is_the_same_step)
 	ck_assert_ptr_ne(note(&shapes, "abCDabCDo", 9), first);
 	ck_assert_uint_eq(shapes.steps, 4);
 	ts_shapes_finish(&shapes);
+}
+END_TEST
+
+START_TEST(a_step_after_an_evaluation_has_a_period)
+{
+	static struct ts_shapes shapes;
+	struct ts_shape *shape = note(&shapes, "abCDo", TS_UNKNOWN_NS);
+
+	ck_assert_uint_eq(shape->step_ns, TS_UNKNOWN_NS);
+	note(&shapes, "evalabCDo", 9);
+	ck_assert_uint_eq(shape->step_ns, 5 * 9);
+	/* That of steps in a row is better known, if longer. */
+	note(&shapes, "abCDo", 10);
+	note(&shapes, "evalabCDo", 8);
+	ck_assert_uint_eq(shape->step_ns, 5 * 10);
+	note(&shapes, "abCDo", 7);
+	ck_assert_uint_eq(shape->step_ns, 5 * 7);
+	ts_shapes_finish(&shapes);
+}
+END_TEST
+
+START_TEST(a_step_that_is_not_all_there_makes_no_shape)
+{
+	static struct ts_shapes shapes;
+	struct ts_rec_op op = {.signature = 1};
+	struct ts_recording step = {.op_count = 1, .ops = &op, .partial = true};
+
+	ck_assert_ptr_null(ts_shapes_note(&shapes, &step));
+	ck_assert_uint_eq(shapes.steps, 1);
+	ck_assert_uint_eq(shapes.count, 0);
 }
 END_TEST
 
@@ -179,6 +211,8 @@ static void add(TCase *tests)
 	tcase_add_test(tests, a_layer_begins_where_least_is_alive);
 	tcase_add_test(tests, nothing_repeats);
 	tcase_add_test(tests, a_step_after_an_evaluation_is_the_same_step);
+	tcase_add_test(tests, a_step_after_an_evaluation_has_a_period);
+	tcase_add_test(tests, a_step_that_is_not_all_there_makes_no_shape);
 	tcase_add_test(tests, the_shape_not_seen_for_longest_gives_way);
 	tcase_add_test(tests, types_of_parameters_come_from_the_name);
 	tcase_add_test(tests, stale_slots_of_a_concatenation_are_left_out);

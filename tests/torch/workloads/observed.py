@@ -63,6 +63,10 @@ def main():
     parser.add_argument("--accumulate", type=int, default=1)
     parser.add_argument("--eval-every", type=int, default=0)
     parser.add_argument("--alternate", action="store_true")
+    parser.add_argument(
+        "--longer-at", type=int, default=0,
+        help="the step from which on sequences are twice as long",
+    )
     parser.add_argument("--keep-gradients", action="store_true")
     parser.add_argument(
         "--optimizer", choices=["adamw", "fused", "single", "sgd"],
@@ -106,7 +110,7 @@ def main():
         if step % args.mark_every == 0:
             mark(args.mark)
         length = sequence
-        if args.alternate and step % 2:
+        if (args.alternate and step % 2) or step < args.longer_at:
             length = sequence // 2
         cpu_started = time.process_time()
         started = torch.cuda.Event(enable_timing=True)
