@@ -142,6 +142,7 @@ static const char *const bad[][2] = {
         {"SIMGPU_OOM_BYTES", "12GB"},
         {"SIMGPU_RANDOM_ADDRESS", "-1"},
         {"SIMGPU_RACES", "yes"},
+        {"SIMGPU_FOUND_INF", "1"},
 };
 
 START_TEST(unreadable_settings_stop_the_driver)

@@ -4,6 +4,7 @@
  * the lock. A value that cannot be read is named in one line and the driver
  * does not start.
  */
+#include "tests/simgpu/driver/content.h"
 #include "tests/simgpu/driver/sg.h"
 #include "tests/simgpu/driver/start.h"
 
@@ -178,8 +179,7 @@ static const struct setting {
                 "operation on"},
         {"SIMGPU_OOM_BYTES", read_bytes, &sg_settings.oom_bytes,
                 "a number of bytes, KiB, MiB or GiB"},
-        {"SIMGPU_FOUND_INF", read_number, &sg_settings.found_inf,
-                "a number above 0"},
+        {"SIMGPU_FOUND_INF", read_number, &sg_settings.found_inf, "a number"},
         {"SIMGPU_RANDOM_ADDRESS", read_number, &sg_settings.random_address,
                 "a seed, a number"},
         {"SIMGPU_MUTATE", read_text, &sg_settings.mutate,
@@ -228,6 +228,10 @@ int sg_settings_read(void)
 			        table[i].accepted);
 			return err;
 		}
+	}
+	if (sg_settings.found_inf && !sg_content_tagged()) {
+		sg_say("SIMGPU_FOUND_INF wants SIMGPU_CONTENT=tags");
+		return -EINVAL;
 	}
 	return 0;
 }
