@@ -9,6 +9,8 @@
 #define MAX_OPS 48
 /* Gaps that are looked at over all ops. */
 #define MAX_WORK 1000000
+/* Share of the changed bytes that are let off for being changed early. */
+#define EARLY_SHARE 0.02
 /* Turns of the search for what to drop; it ends at 1 byte anyway. */
 #define MAX_TURNS 100
 
@@ -24,13 +26,14 @@ struct offer {
 	uint32_t n;
 	/*
 	 * May come back in the next step; comes back after the op and was
-	 * not changed since its last copy; was, before the step began; was
-	 * written in this step.
+	 * not changed for a step or more; was changed in the step before, at
+	 * tail_op or later; was written in this step.
 	 */
 	double late_bytes;
 	double clean_bytes;
 	double dirty_bytes;
 	double own_bytes;
+	uint32_t tail_op;
 };
 
 struct scratch {
@@ -40,6 +43,8 @@ struct scratch {
 	double *sharers;
 	uint32_t *gaps;
 	uint32_t n_gaps;
+	/* What the step before changed: when, and how much of it. */
+	struct byte_cost *dirty;
 };
 
 static int by_cost(const void *a, const void *b)
@@ -106,15 +111,54 @@ static void clear_shares(struct scratch *s, const struct ts_gap *gap)
 	}
 }
 
+/*
+ * Op of the step before that wrote what is there at the beginning of this one
+ * and is away in @gap; TS_NONE: none did.
+ */
+static uint32_t birth_before(const struct ts_graph *g, const struct ts_gap *gap)
+{
+	const struct ts_gap *last;
+
+	if (gap->born_op != TS_NONE)
+		return gap->born_op;
+	if (!g->objects[gap->object].persistent)
+		return TS_NONE;
+	last = &g->gaps[g->object_gaps[g->object_first[gap->object + 1] - 1]];
+	return last->to_op >= g->n_ops ? last->born_op : TS_NONE;
+}
+
+/* The few bytes born long before the others count as unchanged. */
+static void find_tail(struct scratch *s, uint32_t n)
+{
+	struct offer *offer = &s->offer;
+	double total = 0;
+	uint32_t at = 0;
+
+	qsort(s->dirty, n, sizeof(*s->dirty), by_cost);
+	for (uint32_t i = 0; i < n; i++)
+		total += s->dirty[i].bytes;
+	offer->dirty_bytes = total;
+	for (; at < n && total - offer->dirty_bytes + s->dirty[at].bytes <=
+	                         EARLY_SHARE * total;
+	        at++) {
+		offer->dirty_bytes -= s->dirty[at].bytes;
+		offer->clean_bytes += s->dirty[at].bytes;
+	}
+	offer->tail_op =
+	        at < n ? (uint32_t)s->dirty[at].ns_per_byte : s->graph->n_ops;
+}
+
 /* Everything that may be off at @op, cheapest to replay first. */
 static void make_offer(struct scratch *s, uint32_t op)
 {
 	const struct ts_graph *g = s->graph;
 	struct offer *offer = &s->offer;
+	uint32_t n_dirty;
 
 	offer->n = s->n_gaps = 0;
 	offer->own_bytes = offer->dirty_bytes = offer->clean_bytes = 0;
 	offer->late_bytes = 0;
+	n_dirty = 0;
 	for (uint32_t i = 0; i < g->n_gaps; i++) {
 		const struct ts_gap *gap = &g->gaps[i];
 		double bytes = (double)gap->size_bytes;
@@ -123,17 +167,20 @@ static void make_offer(struct scratch *s, uint32_t op)
 			continue;
 		if (gap->from_op < op && gap->to_op > g->n_ops)
 			offer->late_bytes += bytes;
-		else if (gap->born_op == TS_NONE)
-			offer->clean_bytes += bytes;
-		else if (gap->from_op >= op)
-			offer->dirty_bytes += bytes;
-		else
+		else if (gap->born_op != TS_NONE && gap->from_op < op)
 			offer->own_bytes += bytes;
+		else if (birth_before(g, gap) == TS_NONE)
+			offer->clean_bytes += bytes;
+		else
+			s->dirty[n_dirty++] = (struct byte_cost){
+			        .ns_per_byte = (double)birth_before(g, gap),
+			        .bytes = bytes};
 		if (gap->replay_ns == TS_NEVER)
 			continue;
 		s->gaps[s->n_gaps++] = i;
 		closure_shares(s, gap, NULL);
 	}
+	find_tail(s, n_dirty);
 	for (uint32_t i = 0; i < s->n_gaps; i++) {
 		const struct ts_gap *gap = &g->gaps[s->gaps[i]];
 		double ns = 0;
@@ -205,7 +252,7 @@ static double step_ns(
 	double before = (double)g->start_ns[op];
 	double after = (double)(g->start_ns[g->n_ops] - g->start_ns[op]);
 	double moved = most(deficit - dropped, 0), rest = moved;
-	double dirty, own, late, ns;
+	double dirty, own, late, tail, ns;
 
 	late = least(rest, offer->late_bytes);
 	rest -= late;
@@ -216,7 +263,10 @@ static double step_ns(
 		return 1e300;
 	ns = most(before, own / out) +
 	     most(after + replay_ns(offer, dropped), (moved - late) / in);
-	return most(ns, most((own + dirty) / out, moved / in));
+	/* Copies out of what the step before changed begin in its tail. */
+	tail = (double)g->start_ns[offer->tail_op];
+	ns = most(ns, most(tail - before, 0) + (own + dirty) / out);
+	return most(ns, moved / in);
 }
 
 /* The function is convex in what is dropped: ever smaller thirds. */
@@ -302,7 +352,8 @@ int ts_bound_step(
 	s.offer.costs = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.offer.costs));
 	s.gaps = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.gaps));
 	s.sharers = calloc(g->n_ops + UINT64_C(1), sizeof(*s.sharers));
-	if (!s.offer.costs || !s.gaps || !s.sharers) {
+	s.dirty = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.dirty));
+	if (!s.offer.costs || !s.gaps || !s.sharers || !s.dirty) {
 		err = -ENOMEM;
 		goto out_free;
 	}
@@ -330,5 +381,6 @@ out_free:
 	free(s.offer.costs);
 	free(s.gaps);
 	free(s.sharers);
+	free(s.dirty);
 	return err;
 }

@@ -16,11 +16,73 @@ struct work {
 	struct ts_choice *choice;
 	struct ts_pass *pass;
 	const struct ts_graph *graph;
+	const uint32_t *share_until;
 	int64_t limit;
 	double step_ns;
 	double out_rate, in_rate, latency; /* bytes per ns, ns */
 	uint32_t next_gap;
 };
+
+/* Distinct ops of the static closure of @gap; into @ops. */
+static uint32_t closure_of(const struct ts_graph *g, uint32_t gap,
+        uint32_t ops[TS_CLOSURE_MAX])
+{
+	uint32_t values[TS_CLOSURE_MAX], n, count = 0;
+
+	if (g->gaps[gap].replay_ns == TS_NEVER)
+		return 0;
+	n = ts_graph_closure(
+	        g, g->gaps[gap].version, g->gaps[gap].to_op, values);
+	for (uint32_t i = 0; i < n; i++) {
+		struct ts_producer producer;
+		bool counted = false;
+
+		/* A rebuild serves one value: nothing shares it. */
+		if (!ts_graph_producer(g, values[i], &producer) ||
+		        producer.op == TS_NONE)
+			continue;
+		for (uint32_t k = 0; k < count && !counted; k++)
+			counted = ops[k] == producer.op;
+		if (!counted)
+			ops[count++] = producer.op;
+	}
+	return count;
+}
+
+static int list_closures(struct ts_cover *c)
+{
+	const struct ts_graph *g = c->pass->graph;
+	uint32_t ops[TS_CLOSURE_MAX], total = 0;
+
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		c->closure_first[i] = total;
+		total += closure_of(g, i, ops);
+	}
+	c->closure_first[g->n_gaps] = total;
+	c->closure_ops = calloc(total + UINT64_C(1), sizeof(*c->closure_ops));
+	c->users = calloc(total + UINT64_C(1), sizeof(*c->users));
+	if (!c->closure_ops || !c->users)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		uint32_t n = closure_of(g, i, ops);
+
+		memcpy(c->closure_ops + c->closure_first[i], ops,
+		        n * sizeof(*ops));
+		for (uint32_t k = 0; k < n; k++)
+			c->user_first[ops[k] + 1]++;
+	}
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		c->user_first[i + 1] += c->user_first[i];
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		for (uint32_t k = c->closure_first[i];
+		        k < c->closure_first[i + 1]; k++)
+			c->users[c->user_first[c->closure_ops[k]]++] = i;
+	}
+	for (uint32_t i = g->n_ops; i > 0; i--)
+		c->user_first[i] = c->user_first[i - 1];
+	c->user_first[0] = 0;
+	return 0;
+}
 
 int ts_cover_init(struct ts_cover *c, struct ts_pass *pass)
 {
@@ -33,20 +95,37 @@ int ts_cover_init(struct ts_cover *c, struct ts_pass *pass)
 	c->extra_bytes = calloc(ops, sizeof(*c->extra_bytes));
 	c->start_bytes = calloc(ops, sizeof(*c->start_bytes));
 	c->over_ns = calloc(2 * ops, sizeof(*c->over_ns));
+	c->time_ns = calloc(ops, sizeof(*c->time_ns));
+	c->closure_first = calloc(gaps + 1, sizeof(*c->closure_first));
+	c->user_first = calloc(ops, sizeof(*c->user_first));
+	c->paid_until = calloc(ops, sizeof(*c->paid_until));
+	c->later = calloc(gaps, sizeof(*c->later));
+	c->heap_at = calloc(gaps, sizeof(*c->heap_at));
 	c->key = calloc(gaps, sizeof(*c->key));
 	c->heap = calloc(gaps, sizeof(*c->heap));
 	c->stack = calloc(gaps, sizeof(*c->stack));
 	err = c->extra_bytes && c->start_bytes && c->over_ns && c->key &&
-	                      c->heap && c->stack
+	                      c->heap && c->stack && c->time_ns &&
+	                      c->closure_first && c->user_first &&
+	                      c->paid_until && c->heap_at && c->later
 	              ? 0
 	              : -ENOMEM;
 	if (!err)
-		err = ts_slots_init(&c->out, (double)g->start_ns[g->n_ops]);
+		err = ts_slots_init(&c->out);
 	if (!err)
-		err = ts_slots_init(&c->in, (double)g->start_ns[g->n_ops]);
-	if (err)
+		err = ts_slots_init(&c->in);
+	if (!err)
+		err = list_closures(c);
+	if (err) {
 		ts_cover_finish(c);
-	return err;
+		return err;
+	}
+	memset(c->later, 0xff, gaps * sizeof(*c->later));
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		if (g->gaps[i].earlier != TS_NONE)
+			c->later[g->gaps[i].earlier] = i;
+	}
+	return 0;
 }
 
 void ts_cover_finish(struct ts_cover *c)
@@ -57,16 +136,34 @@ void ts_cover_finish(struct ts_cover *c)
 	free(c->extra_bytes);
 	free(c->start_bytes);
 	free(c->over_ns);
+	free(c->time_ns);
+	free(c->closure_first);
+	free(c->closure_ops);
+	free(c->user_first);
+	free(c->users);
+	free(c->paid_until);
+	free(c->heap_at);
+	free(c->later);
 	free(c->key);
 	free(c->heap);
 	free(c->stack);
 	memset(c, 0, sizeof(*c));
 }
 
-void ts_cover_clear_extra(struct ts_cover *c)
+void ts_cover_reset(struct ts_cover *c)
 {
-	memset(c->extra_bytes, 0,
-	        c->pass->graph->n_ops * sizeof(*c->extra_bytes));
+	const struct ts_graph *g = c->pass->graph;
+
+	memset(c->extra_bytes, 0, g->n_ops * sizeof(*c->extra_bytes));
+	for (uint32_t i = 0; i <= g->n_ops; i++)
+		c->time_ns[i] = (double)g->start_ns[i];
+}
+
+void ts_cover_move_times(
+        struct ts_cover *c, const double *time_ns, double share)
+{
+	for (uint32_t i = 0; i <= c->pass->graph->n_ops; i++)
+		c->time_ns[i] += share * (time_ns[i] - c->time_ns[i]);
 }
 
 /* Start of an op that may lie in the next step. */
@@ -74,8 +171,8 @@ static double start_of(const struct work *w, uint64_t op)
 {
 	const struct ts_graph *g = w->graph;
 
-	return op < g->n_ops ? (double)g->start_ns[op]
-	                     : w->step_ns + (double)g->start_ns[op - g->n_ops];
+	return op < g->n_ops ? w->cover->time_ns[op]
+	                     : w->step_ns + w->cover->time_ns[op - g->n_ops];
 }
 
 /* @op in the gap's own count, which goes on in the next step. */
@@ -200,6 +297,12 @@ static bool needs_copy(const struct work *w, uint32_t gap)
 		if (w->choice->action[e] == TS_SWAP)
 			return false;
 	}
+	/* The copy that a later gap needs anyway is made early. */
+	for (uint32_t l = w->cover->later[gap]; l != TS_NONE;
+	        l = w->cover->later[l]) {
+		if (w->choice->action[l] == TS_SWAP)
+			return false;
+	}
 	if (!object->persistent || info->born_op != TS_NONE)
 		return true;
 	if (g->overwriter[info->version] == TS_NONE)
@@ -233,7 +336,7 @@ static void weigh_copies(
 	c->out_to = start_of(w, own);
 	c->out_from = info->born_op == TS_NONE
 	                      ? 0
-	                      : (double)g->start_ns[info->born_op + 1];
+	                      : w->cover->time_ns[info->born_op + 1];
 	if (c->out_to - c->out_from > w->step_ns)
 		c->out_from = c->out_to - w->step_ns;
 	c->in_from = start_of(w, own + 1);
@@ -294,15 +397,6 @@ static void mark_swap(struct work *w, uint32_t gap, uint32_t op)
 	set_range(w, gap, away, back);
 }
 
-static void mark_replay(struct work *w, uint32_t gap)
-{
-	uint32_t end = end_of(w, gap);
-
-	w->choice->action[gap] = TS_REPLAY;
-	set_range(w, gap, w->graph->gaps[gap].from_op + 1, end);
-	pull_inputs(w, gap);
-}
-
 /* Highest memory over the inside of the gap, and where. */
 static int64_t highest(const struct work *w, uint32_t gap, uint32_t *ret_op)
 {
@@ -351,6 +445,28 @@ static double area(const struct work *w, uint32_t gap, uint32_t op)
 	return inside > LEAST_SHARE * all ? inside / all : LEAST_SHARE;
 }
 
+/*
+ * Time that the replay of the gap adds: what a replay of the same stretch
+ * runs anyway is paid already.
+ */
+static double replay_cost(const struct work *w, uint32_t gap)
+{
+	const struct ts_cover *c = w->cover;
+	double ns = (double)w->pass->price_ns[gap];
+	uint32_t to = w->graph->gaps[gap].to_op;
+
+	if (to >= w->graph->n_ops)
+		return ns;
+	for (uint32_t k = c->closure_first[gap]; k < c->closure_first[gap + 1];
+	        k++) {
+		uint32_t op = c->closure_ops[k];
+
+		if (c->paid_until[op] == w->share_until[to] + 1)
+			ns -= (double)w->graph->profile->ops[op].duration_ns;
+	}
+	return ns > 0 ? ns : 0;
+}
+
 /* Cost per byte that the gap takes off at @op; what it would be done. */
 static double price(const struct work *w, uint32_t gap, uint32_t op,
         int64_t excess, enum ts_action *ret_action)
@@ -364,7 +480,7 @@ static double price(const struct work *w, uint32_t gap, uint32_t op,
 	if (end <= own_op(w, gap, op))
 		return 1e300;
 	if (w->pass->price_ns[gap] != TS_NEVER && may_pull(w, gap, end)) {
-		cost = (double)w->pass->price_ns[gap];
+		cost = replay_cost(w, gap);
 		*ret_action = TS_REPLAY;
 	}
 	if (!w->options->no_swaps) {
@@ -399,38 +515,47 @@ static bool sooner(const struct work *w, uint32_t a, uint32_t b)
 	return x != y ? x > y : a < b;
 }
 
+static void place(struct ts_cover *c, uint32_t i, uint32_t gap)
+{
+	c->heap[i] = gap;
+	c->heap_at[gap] = i;
+}
+
 static void sift_down(struct work *w, uint32_t i)
 {
-	uint32_t *heap = w->cover->heap, n = w->cover->n_heap, item = heap[i];
+	struct ts_cover *c = w->cover;
+	uint32_t *heap = c->heap, item = heap[i];
 
 	for (;;) {
 		uint32_t child = 2 * i + 1;
 
-		if (child >= n)
+		if (child >= c->n_heap)
 			break;
-		if (child + 1 < n && sooner(w, heap[child + 1], heap[child]))
+		if (child + 1 < c->n_heap &&
+		        sooner(w, heap[child + 1], heap[child]))
 			child++;
 		if (!sooner(w, heap[child], item))
 			break;
-		heap[i] = heap[child];
+		place(c, i, heap[child]);
 		i = child;
 	}
-	heap[i] = item;
+	place(c, i, item);
 }
 
-static void push(struct work *w, uint32_t gap)
+static void sift_up(struct work *w, uint32_t i, uint32_t gap)
 {
-	uint32_t *heap = w->cover->heap, i = w->cover->n_heap++;
+	struct ts_cover *c = w->cover;
 
-	for (; i && sooner(w, gap, heap[(i - 1) / 2]); i = (i - 1) / 2)
-		heap[i] = heap[(i - 1) / 2];
-	heap[i] = gap;
+	for (; i && sooner(w, gap, c->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		place(c, i, c->heap[(i - 1) / 2]);
+	place(c, i, gap);
 }
 
 static void pop(struct work *w)
 {
 	struct ts_cover *c = w->cover;
 
+	c->heap_at[c->heap[0]] = TS_NONE;
 	c->heap[0] = c->heap[--c->n_heap];
 	if (c->n_heap)
 		sift_down(w, 0);
@@ -444,7 +569,7 @@ static void offer(struct work *w, uint32_t gap, uint32_t op, int64_t excess)
 	        !w->graph->gaps[gap].size_bytes)
 		return;
 	w->cover->key[gap] = price(w, gap, op, excess, &action);
-	push(w, gap);
+	sift_up(w, w->cover->n_heap++, gap);
 }
 
 /* The cheapest of what is open at @op. TS_NONE: nothing is left. */
@@ -485,6 +610,50 @@ static void offer_until(struct work *w, uint32_t op, int64_t excess)
 		offer(w, w->next_gap++, op, excess);
 }
 
+/* What shares launches with the replay of @gap has become cheaper. */
+static void pay(struct work *w, uint32_t gap, uint32_t op, int64_t excess)
+{
+	struct ts_cover *c = w->cover;
+	uint32_t to = w->graph->gaps[gap].to_op;
+
+	if (to >= w->graph->n_ops)
+		return;
+	for (uint32_t k = c->closure_first[gap]; k < c->closure_first[gap + 1];
+	        k++) {
+		uint32_t run = c->closure_ops[k];
+
+		if (c->paid_until[run] == w->share_until[to] + 1)
+			continue;
+		c->paid_until[run] = w->share_until[to] + 1;
+		for (uint32_t i = c->user_first[run];
+		        i < c->user_first[run + 1]; i++) {
+			uint32_t user = c->users[i];
+			enum ts_action action;
+			double key;
+
+			if (c->heap_at[user] == TS_NONE ||
+			        w->choice->action[user] != TS_KEEP)
+				continue;
+			key = price(w, user, op, excess, &action);
+			if (key >= c->key[user])
+				continue;
+			c->key[user] = key;
+			sift_up(w, c->heap_at[user], user);
+		}
+	}
+}
+
+static void mark_replay(
+        struct work *w, uint32_t gap, uint32_t op, int64_t excess)
+{
+	uint32_t end = end_of(w, gap);
+
+	w->choice->action[gap] = TS_REPLAY;
+	set_range(w, gap, w->graph->gaps[gap].from_op + 1, end);
+	pull_inputs(w, gap);
+	pay(w, gap, op, excess);
+}
+
 static void cover_all(struct work *w)
 {
 	const struct ts_graph *g = w->graph;
@@ -509,7 +678,7 @@ static void cover_all(struct work *w)
 			w->cover->n_failed++;
 			op++;
 		} else if (action == TS_REPLAY) {
-			mark_replay(w, gap);
+			mark_replay(w, gap, op, excess);
 		} else {
 			mark_swap(w, gap, op);
 		}
@@ -517,7 +686,7 @@ static void cover_all(struct work *w)
 }
 
 int ts_cover_run(struct ts_cover *c, const struct ts_cover_options *options,
-        struct ts_choice *choice)
+        const uint32_t *share_until, struct ts_choice *choice)
 {
 	const struct ts_graph *g = c->pass->graph;
 	const struct ts_device *d = &g->profile->device;
@@ -526,8 +695,9 @@ int ts_cover_run(struct ts_cover *c, const struct ts_cover_options *options,
 	        .choice = choice,
 	        .pass = c->pass,
 	        .graph = g,
+	        .share_until = share_until,
 	        .limit = (int64_t)options->limit_bytes,
-	        .step_ns = (double)g->start_ns[g->n_ops],
+	        .step_ns = c->time_ns[g->n_ops],
 	        .out_rate =
 	                (double)d->d2h_bytes_per_s * 1e-9 * options->link_share,
 	        .in_rate =
@@ -549,8 +719,10 @@ int ts_cover_run(struct ts_cover *c, const struct ts_cover_options *options,
 		        c->over_ns[i] +
 		        (over ? (double)g->profile->ops[op].duration_ns : 0);
 	}
-	ts_slots_clear(&c->out);
-	ts_slots_clear(&c->in);
+	ts_slots_clear(&c->out, w.step_ns);
+	ts_slots_clear(&c->in, w.step_ns);
+	memset(c->paid_until, 0, g->n_ops * sizeof(*c->paid_until));
+	memset(c->heap_at, 0xff, g->n_gaps * sizeof(*c->heap_at));
 	c->n_heap = c->n_failed = 0;
 	memset(c->pass->pos, 0, g->n_gaps * sizeof(*c->pass->pos));
 	memset(c->pass->away, 0, g->n_gaps * sizeof(*c->pass->away));

@@ -40,8 +40,18 @@ struct ts_cover {
 	uint64_t *extra_bytes;
 	uint64_t *start_bytes;
 	double *over_ns;
+	/* By op and at the end: when it begins, as far as is known. */
+	double *time_ns;
+	/* Ops that the closure of a gap runs, and the reverse. */
+	uint32_t *closure_first, *closure_ops;
+	uint32_t *user_first, *users;
+	/* By op: end of the stretch of ops that a replay of it serves. */
+	uint32_t *paid_until;
+	/* By gap: the next gap of the same version, TS_NONE. */
+	uint32_t *later;
 	double *key; /* by gap */
 	uint32_t *heap;
+	uint32_t *heap_at; /* by gap: place in heap, TS_NONE */
 	uint32_t n_heap;
 	uint32_t *stack;
 	/* Ops that nothing could bring within the limit, last time. */
@@ -52,14 +62,20 @@ struct ts_cover {
 int ts_cover_init(struct ts_cover *cover, struct ts_pass *pass);
 void ts_cover_finish(struct ts_cover *cover);
 
-/* Forgets what earlier rounds took beside the rest. */
-void ts_cover_clear_extra(struct ts_cover *cover);
+/* Forgets what earlier rounds took beside the rest, and their times. */
+void ts_cover_reset(struct ts_cover *cover);
+/*
+ * From the next round on ops begin nearer to these times (n_ops + 1), by
+ * @share of the way.
+ */
+void ts_cover_move_times(
+        struct ts_cover *cover, const double *time_ns, double share);
 /*
  * Marks gaps of @choice until all ops fit (see n_failed). cover->memory then
  * is the memory by op as this pass sees it. 0 or -ENOMEM.
  */
 int ts_cover_run(struct ts_cover *cover, const struct ts_cover_options *options,
-        struct ts_choice *choice);
+        const uint32_t *share_until, struct ts_choice *choice);
 
 /*
  * Memory by op that the compiled @program takes if copies took no time; in

@@ -540,8 +540,10 @@ bool ts_engines_run_instr(struct ts_model *m, uint32_t k)
 		copy_what_came(m);
 	if (!wait_for(m, instr))
 		return false;
-	if (instr->value == TS_NONE)
+	if (instr->value == TS_NONE) {
 		wait_for_storage(m, instr->op);
+		m->op_ns[instr->op] = s->t - m->begun_ns;
+	}
 	s->used += instr->alloc_bytes;
 	if (s->used > s->peak)
 		s->peak = s->used;

@@ -74,6 +74,7 @@ int ts_model_create(const struct ts_graph *graph, uint64_t limit_bytes,
 	m->window_head = calloc(ops, sizeof(*m->window_head));
 	m->copy_next = calloc(gaps, sizeof(*m->copy_next));
 	m->window_next = calloc(gaps, sizeof(*m->window_next));
+	m->op_ns = calloc(ops + 1, sizeof(*m->op_ns));
 	m->left = calloc(gaps, sizeof(*m->left));
 	m->back_op = calloc(gaps, sizeof(*m->back_op));
 	m->left_before = calloc(gaps, sizeof(*m->left_before));
@@ -81,7 +82,7 @@ int ts_model_create(const struct ts_graph *graph, uint64_t limit_bytes,
 	m->anchor_copy = calloc(gaps, sizeof(*m->anchor_copy));
 	if (!m->copy_head || !m->window_head || !m->copy_next ||
 	        !m->window_next || !m->anchor_need || !m->left || !m->back_op ||
-	        !m->left_before || !m->anchor_copy ||
+	        !m->left_before || !m->anchor_copy || !m->op_ns ||
 	        state_init(&m->state, graph) ||
 	        ts_choice_init(&m->anchor, graph->n_gaps) ||
 	        ts_program_init(&m->program, graph)) {
@@ -102,6 +103,7 @@ void ts_model_destroy(struct ts_model *m)
 	ts_choice_finish(&m->anchor);
 	ts_program_finish(&m->program);
 	free(m->anchor_instrs);
+	free(m->op_ns);
 	free(m->left);
 	free(m->back_op);
 	free(m->left_before);
@@ -157,6 +159,11 @@ const uint32_t *ts_model_left(const struct ts_model *m)
 const uint32_t *ts_model_back(const struct ts_model *m)
 {
 	return m->back_op;
+}
+
+const double *ts_model_op_times(const struct ts_model *m)
+{
+	return m->op_ns;
 }
 
 const struct ts_program *ts_model_program(const struct ts_model *m)
@@ -310,6 +317,7 @@ static int go(struct ts_model *m, uint32_t iterations, bool remember)
 		if (i)
 			next_iteration(m);
 		begun = i ? s->t : 0;
+		m->begun_ns = begun;
 		/* Counters are those of the last iteration. */
 		if (i + 1 == iterations && i) {
 			uint64_t peak = s->peak;
@@ -336,6 +344,7 @@ static int go(struct ts_model *m, uint32_t iterations, bool remember)
 		        m->left[gap] == TS_NONE)
 			m->left[gap] = m->left_before[gap];
 	}
+	m->op_ns[m->graph->n_ops] = s->t - begun;
 	s->outcome.fits = true;
 	s->outcome.step_ns = (uint64_t)(s->t - begun + 0.5);
 	s->outcome.peak_bytes = s->peak;

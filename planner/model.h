@@ -85,6 +85,12 @@ int ts_model_try(struct ts_model *model, const struct ts_choice *choice,
 const uint32_t *ts_model_left(const struct ts_model *model);
 const uint32_t *ts_model_back(const struct ts_model *model);
 
+/*
+ * When each op of the last run began, in ns from the start of the step, waits
+ * and replays included; n_ops + 1 entries, the last is the end.
+ */
+const double *ts_model_op_times(const struct ts_model *model);
+
 /* Runs since creation, and ops that they simulated. */
 uint64_t ts_model_runs(const struct ts_model *model);
 uint64_t ts_model_instrs(const struct ts_model *model);

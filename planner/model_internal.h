@@ -78,6 +78,9 @@ struct ts_model {
 	uint32_t *window_head, *window_next;
 	struct ts_run_state state;
 	uint64_t *wait_ns;
+	/* By op: when it began in the last step, and when that step began. */
+	double *op_ns;
+	double begun_ns;
 	/* By gap: where the value left the device and came back. */
 	uint32_t *left, *back_op;
 	/* Of gaps that wrap: the same in the step before. */

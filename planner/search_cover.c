@@ -7,7 +7,10 @@
 #include <string.h>
 
 /* Rounds in which replays show what they take. */
-#define ROUNDS 4
+#define ROUNDS 6
+
+/* How far times move to those that a run had. */
+#define SHIFT 0.4
 
 /* What copies on their way may take beside the plan, in parts of the limit. */
 static const double headrooms[] = {0.01, 0.03, 0.08};
@@ -36,16 +39,19 @@ static bool learn(struct ts_search *s, uint64_t *bytes)
 	return fits;
 }
 
+/* Rounds of one setting: first until all ops fit, then with later times. */
 static int try_setting(struct ts_search *s,
         const struct ts_cover_options *options, uint64_t *bytes)
 {
+	uint64_t before = TS_NEVER;
 	int err = 0;
 
-	ts_cover_clear_extra(&s->cover);
+	ts_cover_reset(&s->cover);
 	for (uint32_t round = 0; !err && round < ROUNDS; round++) {
 		struct ts_outcome outcome;
 
-		err = ts_cover_run(&s->cover, options, &s->trial);
+		err = ts_cover_run(&s->cover, options, s->program.share_until,
+		        &s->trial);
 		if (!err)
 			err = ts_program_compile(&s->program, &s->trial);
 		if (err == -EINVAL)
@@ -54,7 +60,12 @@ static int try_setting(struct ts_search *s,
 			return err;
 		if (!learn(s, bytes))
 			continue;
-		return ts_search_offer(s, TS_WINDOWS_ROOM, &outcome);
+		err = ts_search_offer(s, TS_WINDOWS_ROOM, &outcome);
+		if (err || !outcome.fits || outcome.step_ns >= before)
+			return err;
+		before = outcome.step_ns;
+		ts_cover_move_times(
+		        &s->cover, ts_model_op_times(s->model), SHIFT);
 	}
 	return err;
 }

@@ -8,11 +8,10 @@
 
 #define SLOTS 2048
 
-int ts_slots_init(struct ts_slots *s, double step_ns)
+int ts_slots_init(struct ts_slots *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->n = SLOTS;
-	s->width_ns = (step_ns > 1 ? step_ns : 1) / SLOTS;
 	s->free_ns = calloc(SLOTS, sizeof(*s->free_ns));
 	s->sum_ns = calloc(SLOTS + 1, sizeof(*s->sum_ns));
 	s->after = calloc(SLOTS + 1, sizeof(*s->after));
@@ -21,7 +20,7 @@ int ts_slots_init(struct ts_slots *s, double step_ns)
 		ts_slots_finish(s);
 		return -ENOMEM;
 	}
-	ts_slots_clear(s);
+	ts_slots_clear(s, 1);
 	return 0;
 }
 
@@ -34,8 +33,9 @@ void ts_slots_finish(struct ts_slots *s)
 	memset(s, 0, sizeof(*s));
 }
 
-void ts_slots_clear(struct ts_slots *s)
+void ts_slots_clear(struct ts_slots *s, double step_ns)
 {
+	s->width_ns = (step_ns > 1 ? step_ns : 1) / SLOTS;
 	for (uint32_t i = 0; i < s->n; i++) {
 		s->free_ns[i] = s->width_ns;
 		s->sum_ns[i + 1] = s->width_ns * ((i + 1) & -(i + 1));

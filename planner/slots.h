@@ -20,10 +20,10 @@ struct ts_slots {
 };
 
 /* 0 or -ENOMEM. */
-int ts_slots_init(struct ts_slots *slots, double step_ns);
+int ts_slots_init(struct ts_slots *slots);
 void ts_slots_finish(struct ts_slots *slots);
-/* All time is free again. */
-void ts_slots_clear(struct ts_slots *slots);
+/* All time of a step of that length is free again. */
+void ts_slots_clear(struct ts_slots *slots, double step_ns);
 
 /* Free time in the whole slots between the two moments. */
 double ts_slots_free(
