@@ -24,8 +24,8 @@ struct work {
 };
 
 /* Distinct ops of the static closure of @gap; into @ops. */
-static uint32_t closure_of(const struct ts_graph *g, uint32_t gap,
-        uint32_t ops[TS_CLOSURE_MAX])
+static uint32_t closure_of(
+        const struct ts_graph *g, uint32_t gap, uint32_t ops[TS_CLOSURE_MAX])
 {
 	uint32_t values[TS_CLOSURE_MAX], n, count = 0;
 
@@ -414,6 +414,15 @@ static int64_t highest(const struct work *w, uint32_t gap, uint32_t *ret_op)
 	return wrapped > most ? wrapped : most;
 }
 
+/* Too short for its copies, whatever else the link does. */
+static bool hopeless(const struct work *w, uint32_t gap)
+{
+	const struct ts_gap *info = &w->graph->gaps[gap];
+
+	return start_of(w, info->to_op) - start_of(w, info->from_op + 1) <
+	       (double)info->size_bytes / w->in_rate + w->latency;
+}
+
 /* Swaps that the link hides altogether, dearest replay first. */
 static void take_free_copies(struct work *w)
 {
@@ -423,7 +432,7 @@ static void take_free_copies(struct work *w)
 		uint32_t gap = w->pass->order_by_cost[i], op;
 		struct copies c;
 
-		if (w->choice->action[gap] != TS_KEEP ||
+		if (w->choice->action[gap] != TS_KEEP || hopeless(w, gap) ||
 		        highest(w, gap, &op) <= w->limit)
 			continue;
 		weigh_copies(w, gap, op, &c);
@@ -479,7 +488,8 @@ static double price(const struct work *w, uint32_t gap, uint32_t op,
 	*ret_action = TS_KEEP;
 	if (end <= own_op(w, gap, op))
 		return 1e300;
-	if (w->pass->price_ns[gap] != TS_NEVER && may_pull(w, gap, end)) {
+	if (!w->options->no_replays && w->pass->price_ns[gap] != TS_NEVER &&
+	        may_pull(w, gap, end)) {
 		cost = replay_cost(w, gap);
 		*ret_action = TS_REPLAY;
 	}

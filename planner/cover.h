@@ -15,7 +15,8 @@
 struct ts_cover_options {
 	/* What every op has to fit into. */
 	uint64_t limit_bytes;
-	/* Nothing is swapped. */
+	/* Nothing is replayed; nothing is swapped. */
+	bool no_replays;
 	bool no_swaps;
 	/* Free copies are looked for first, dearest replay first. */
 	bool free_first;

@@ -71,8 +71,12 @@ enum ts_window_mode {
 /* Any mode but TS_WINDOWS_ROOM, for which see below. */
 void ts_windows_set(const struct ts_graph *graph, struct ts_choice *choice,
         enum ts_window_mode mode);
-/* TS_WINDOWS_ROOM for the choice that @program was compiled from. */
+/*
+ * TS_WINDOWS_ROOM for the choice that @program was compiled from. Where it ran
+ * before: when its ops began (n_ops + 1), and after which op each gap's value
+ * had left; else NULL. 0 or -ENOMEM.
+ */
 int ts_windows_fit(const struct ts_program *program, struct ts_choice *choice,
-        uint64_t limit_bytes);
+        uint64_t limit_bytes, const double *time_ns, const uint32_t *left);
 
 #endif

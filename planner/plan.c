@@ -12,8 +12,12 @@
 /* Values below share pages with others. */
 #define SMALL_PAGE_BYTES (UINT64_C(2) << 20)
 /* Evaluations of the search: so many ops in all, and never more than that. */
-#define SEARCH_OPS        800000
-#define MAX_EVALUATIONS   3000
+#define SEARCH_OPS      800000
+#define MAX_EVALUATIONS 3000
+/* The same where parameters may leave: a run takes three steps to settle. */
+#define WIDE_SEARCH_OPS 60000
+/* Rounds of repair there, where the two passes are not what counts. */
+#define WIDE_ROUNDS       2
 #define MAX_PAGED_OBJECTS 50000
 /* A plan for a long tape that is so many times slower than the ideal. */
 #define POOR 1.25
@@ -163,6 +167,8 @@ static int try_baselines(struct ts_search *s)
 		struct ts_baseline_result result;
 		struct ts_outcome outcome;
 
+		if (ts_baselines[i].dominated)
+			continue;
 		err = ts_baseline_run(s, ts_baselines[i].fn, &result);
 		if (err)
 			break;
@@ -195,10 +201,10 @@ static int try_baselines(struct ts_search *s)
 }
 
 /* About as long for every tape: long ones get fewer evaluations. */
-static uint32_t evaluations(
-        const struct ts_graph *g, const struct ts_plan_options *options)
+static uint32_t evaluations(const struct ts_graph *g,
+        const struct ts_plan_options *options, uint32_t ops)
 {
-	uint32_t n = SEARCH_OPS / (g->n_ops + 1);
+	uint32_t n = ops / (g->n_ops + 1);
 
 	if (options->search_evaluations != TS_SEARCH_AUTO)
 		return options->search_evaluations;
@@ -235,16 +241,14 @@ static bool has_wrapping_gaps(const struct ts_graph *g)
 	return false;
 }
 
-/* All variants, the baselines, and the local search. */
-static int search_short(
+/* Tapes of activations alone: all variants of the two passes. */
+static int search_narrow(
         struct ts_search *s, const struct ts_plan_options *options)
 {
 	const struct ts_graph *g = s->graph;
+	uint32_t n = evaluations(g, options, SEARCH_OPS);
 	int err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
 
-	if (!err && g->n_gaps > FEW_GAPS &&
-	        (has_wrapping_gaps(g) || !s->best.outcome.fits))
-		err = ts_search_cover(s);
 	if (!err &&
 	        (!g->profile->n_turns || g->peak_op != g->profile->turns[0])) {
 		err = ts_search_two_pass(s, g->peak_op, TS_WINDOWS_TURN);
@@ -257,15 +261,36 @@ static int search_short(
 		err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_LATE);
 		s->no_swaps = false;
 	}
+	if (!err && g->n_gaps > FEW_GAPS && !s->best.outcome.fits)
+		err = ts_search_cover(s);
 	if (!err)
 		err = ts_search_emergency(s);
 	if (!err && options->baselines)
 		err = try_baselines(s);
-	if (!err && s->best.outcome.fits && !s->swap_only &&
-	        evaluations(g, options))
+	if (!err && s->best.outcome.fits && !s->swap_only && n)
 		err = ts_search_frontier(s);
 	if (!err && s->best.outcome.fits)
-		err = ts_search_improve(s, evaluations(g, options));
+		err = ts_search_improve(s, n);
+	return err;
+}
+
+/* Tapes whose parameters and optimizer state may have to leave as well. */
+static int search_wide(
+        struct ts_search *s, const struct ts_plan_options *options)
+{
+	int err;
+
+	s->rounds = WIDE_ROUNDS;
+	err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
+	if (!err)
+		err = ts_search_cover(s);
+	if (!err && !s->best.outcome.fits)
+		err = ts_search_emergency(s);
+	if (!err && options->baselines)
+		err = try_baselines(s);
+	if (!err && s->best.outcome.fits)
+		err = ts_search_improve(
+		        s, evaluations(s->graph, options, WIDE_SEARCH_OPS));
 	return err;
 }
 
@@ -277,8 +302,11 @@ int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
 		memset(s->trial.action, TS_KEEP, s->trial.n_gaps);
 		return ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
 	}
-	return s->graph->n_ops >= LONG_TAPE ? search_long(s)
-	                                    : search_short(s, options);
+	if (s->graph->n_ops >= LONG_TAPE)
+		return search_long(s);
+	if (s->graph->n_gaps > FEW_GAPS && has_wrapping_gaps(s->graph))
+		return search_wide(s, options);
+	return search_narrow(s, options);
 }
 
 static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,

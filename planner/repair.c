@@ -61,7 +61,19 @@ int ts_search_windows(struct ts_search *s, enum ts_window_mode windows)
 	}
 	err = ts_program_compile(&s->program, &s->trial);
 	return err ? err
-	           : ts_windows_fit(&s->program, &s->trial, s->limit_bytes);
+	           : ts_windows_fit(&s->program, &s->trial, s->limit_bytes,
+	                     NULL, NULL);
+}
+
+/* Keeps the trial, which ran with @outcome, where it is the best. */
+static void consider(struct ts_search *s, enum ts_window_mode windows,
+        const struct ts_outcome *outcome)
+{
+	if (!outcome->fits || outcome->step_ns >= s->best.outcome.step_ns)
+		return;
+	ts_choice_copy(&s->best.choice, &s->trial);
+	s->best.outcome = *outcome;
+	s->best.windows = windows;
 }
 
 int ts_search_offer(struct ts_search *s, enum ts_window_mode windows,
@@ -73,12 +85,8 @@ int ts_search_offer(struct ts_search *s, enum ts_window_mode windows,
 	if (err)
 		return err == -EINVAL ? 0 : err;
 	err = ts_model_run(s->model, &s->trial, ret_outcome, s->wait_ns);
-	if (!err && ret_outcome->fits &&
-	        ret_outcome->step_ns < s->best.outcome.step_ns) {
-		ts_choice_copy(&s->best.choice, &s->trial);
-		s->best.outcome = *ret_outcome;
-		s->best.windows = windows;
-	}
+	if (!err)
+		consider(s, windows, ret_outcome);
 	return err;
 }
 
@@ -116,6 +124,26 @@ static bool blame(struct ts_search *s)
 		changed = true;
 	}
 	return changed;
+}
+
+int ts_search_refit(struct ts_search *s, uint32_t rounds)
+{
+	struct ts_outcome outcome;
+	int err;
+
+	ts_choice_copy(&s->trial, &s->best.choice);
+	err = ts_model_run(s->model, &s->trial, &outcome, s->wait_ns);
+	for (uint32_t i = 0; !err && outcome.fits && i < rounds; i++) {
+		err = ts_windows_fit(ts_model_program(s->model), &s->trial,
+		        s->limit_bytes, ts_model_op_times(s->model),
+		        ts_model_left(s->model));
+		if (!err)
+			err = ts_model_run(
+			        s->model, &s->trial, &outcome, s->wait_ns);
+		if (!err)
+			consider(s, TS_WINDOWS_ROOM, &outcome);
+	}
+	return err;
 }
 
 int ts_search_two_pass(

@@ -50,6 +50,12 @@ int ts_search_offer(struct ts_search *search, enum ts_window_mode windows,
 int ts_search_windows(struct ts_search *search, enum ts_window_mode windows);
 
 /*
+ * Fits the windows of the best plan to when its ops began and its values left
+ * in the last run, so many times.
+ */
+int ts_search_refit(struct ts_search *search, uint32_t rounds);
+
+/*
  * The pass over all gaps (cover.h) in several settings, each corrected by
  * what its replays turn out to take.
  */

@@ -7,19 +7,13 @@
 
 /* A quarter more than the copy takes, against jitter. */
 #define JITTER 1.25
+/* Where memory decides as well, a copy may take so much longer than alone. */
+#define LEAD 4
 
 static double copy_ns(const struct ts_graph *g, uint64_t bytes, uint64_t rate)
 {
 	return (double)bytes / (double)rate * 1e9 +
 	       (double)g->profile->device.copy_latency_ns;
-}
-
-/* Start of an op that may lie in the next step. */
-static double op_start(const struct ts_graph *g, uint32_t op)
-{
-	return op < g->n_ops ? (double)g->start_ns[op]
-	                     : (double)g->start_ns[g->n_ops] +
-	                               (double)g->start_ns[op - g->n_ops];
 }
 
 void ts_windows_set(const struct ts_graph *g, struct ts_choice *choice,
@@ -92,19 +86,68 @@ static uint32_t blocked_until(const struct ts_segtree *memory, uint32_t n,
 	return at < n && at > from ? at : from;
 }
 
-/* Latest op in [low, high] that starts at @ns or before; low if none does. */
+/* What windows are fitted to. */
+struct fit {
+	const struct ts_graph *graph;
+	const struct ts_program *program;
+	struct ts_choice *choice;
+	const double *time_ns; /* by op, and the end of the step */
+	struct ts_segtree memory;
+	int64_t limit;
+};
+
+/* Begin of an op that may lie in the next step. */
+static double begin_of(const struct fit *f, uint32_t op)
+{
+	uint32_t n = f->graph->n_ops;
+
+	return op < n ? f->time_ns[op] : f->time_ns[n] + f->time_ns[op - n];
+}
+
+/* Latest op in [low, high] that begins at @ns or before; low if none does. */
 static uint32_t latest_start(
-        const struct ts_graph *g, uint32_t low, uint32_t high, double ns)
+        const struct fit *f, uint32_t low, uint32_t high, double ns)
 {
 	while (low < high) {
 		uint32_t mid = low + (high - low + 1) / 2;
 
-		if (op_start(g, mid) <= ns)
+		if (begin_of(f, mid) <= ns)
 			low = mid;
 		else
 			high = mid - 1;
 	}
 	return low;
+}
+
+/* Adds @size to ops [from, end), which may lie in the next step. */
+static void occupy(struct fit *f, uint32_t from, uint32_t end, int64_t size)
+{
+	uint32_t n = f->graph->n_ops;
+
+	if (from < n)
+		ts_segtree_add(&f->memory, from, end < n ? end : n, size);
+	if (end > n)
+		ts_segtree_add(
+		        &f->memory, from > n ? from - n : 0, end - n, size);
+}
+
+/* What had not left yet when its gap began was there a while longer. */
+static void add_leaving(struct fit *f, const uint32_t *left)
+{
+	const struct ts_graph *g = f->graph;
+
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		const struct ts_gap *gap = &g->gaps[i];
+		uint32_t until = left[i];
+
+		if (f->choice->action[i] != TS_SWAP || until == TS_NONE)
+			continue;
+		if (until < gap->from_op)
+			until += g->n_ops;
+		if (until < f->program->need_op[i])
+			occupy(f, gap->from_op + 1, until + 1,
+			        (int64_t)gap->size_bytes);
+	}
 }
 
 /* Swapped gaps in order of the op that needs them: a counting sort. */
@@ -139,58 +182,75 @@ static int sort_by_need(const struct ts_program *p,
 	return 0;
 }
 
+/* By time: each copy ends before the next one begins. */
+static void fit_time(struct fit *f, const uint32_t *gaps, uint32_t n)
+{
+	const struct ts_graph *g = f->graph;
+	double free_from = 4.0 * f->time_ns[g->n_ops];
+	uint64_t rate = g->profile->device.h2d_both_bytes_per_s;
+
+	for (uint32_t i = n; i-- > 0;) {
+		const struct ts_gap *info = &g->gaps[gaps[i]];
+		uint32_t need = f->program->need_op[gaps[i]];
+		double end = begin_of(f, need);
+
+		if (end > free_from)
+			end = free_from;
+		free_from = end - LEAD * copy_ns(g, info->size_bytes, rate);
+		f->choice->window[gaps[i]] =
+		        latest_start(f, info->from_op + 1, need, free_from);
+	}
+}
+
+/* By memory: what is needed first may come first. */
+static void fit_memory(struct fit *f, const uint32_t *gaps, uint32_t n)
+{
+	const struct ts_graph *g = f->graph;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t gap = gaps[i], need = f->program->need_op[gap], from;
+		const struct ts_gap *info = &g->gaps[gap];
+		int64_t size = (int64_t)info->size_bytes;
+
+		from = 1 + blocked_until(&f->memory, g->n_ops, info->from_op,
+		                   need, f->limit - size);
+		if (f->choice->window[gap] < from)
+			f->choice->window[gap] = from;
+		occupy(f, f->choice->window[gap], need, size);
+	}
+}
+
 int ts_windows_fit(const struct ts_program *program, struct ts_choice *choice,
-        uint64_t limit_bytes)
+        uint64_t limit_bytes, const double *time_ns, const uint32_t *left)
 {
 	const struct ts_graph *g = program->graph;
 	uint64_t *bytes = calloc(g->n_ops + UINT64_C(1), sizeof(*bytes));
-	double free_from = 4.0 * (double)g->start_ns[g->n_ops];
-	struct ts_segtree memory = {0};
+	double *ideal_ns = calloc(g->n_ops + UINT64_C(1), sizeof(*ideal_ns));
+	struct fit fit = {.graph = g,
+	        .program = program,
+	        .choice = choice,
+	        .time_ns = time_ns ? time_ns : ideal_ns,
+	        .limit = (int64_t)limit_bytes};
 	uint32_t *gaps = NULL, n;
-	int err = bytes ? 0 : -ENOMEM;
+	int err = bytes && ideal_ns ? 0 : -ENOMEM;
 
 	if (!err)
 		err = sort_by_need(program, choice, &gaps, &n);
 	if (!err) {
+		for (uint32_t i = 0; i <= g->n_ops; i++)
+			ideal_ns[i] = (double)g->start_ns[i];
 		ts_program_memory(program, choice, bytes);
-		err = ts_segtree_init(&memory, bytes, g->n_ops);
+		err = ts_segtree_init(&fit.memory, bytes, g->n_ops);
 	}
-	/* By time: each copy ends before the next one begins. */
-	for (uint32_t i = n; !err && i-- > 0;) {
-		const struct ts_gap *info = &g->gaps[gaps[i]];
-		uint32_t need = program->need_op[gaps[i]];
-		double end = op_start(g, need);
-
-		if (end > free_from)
-			end = free_from;
-		free_from =
-		        end - JITTER * copy_ns(g, info->size_bytes,
-		                               g->profile->device
-		                                       .h2d_both_bytes_per_s);
-		choice->window[gaps[i]] =
-		        latest_start(g, info->from_op + 1, need, free_from);
+	if (!err) {
+		if (left)
+			add_leaving(&fit, left);
+		fit_time(&fit, gaps, n);
+		fit_memory(&fit, gaps, n);
 	}
-	/* By memory: what is needed first may come first. */
-	for (uint32_t i = 0; !err && i < n; i++) {
-		uint32_t gap = gaps[i], need = program->need_op[gap], from;
-		const struct ts_gap *info = &g->gaps[gap];
-		int64_t size = (int64_t)info->size_bytes;
-
-		from = 1 + blocked_until(&memory, g->n_ops, info->from_op, need,
-		                   (int64_t)limit_bytes - size);
-		if (choice->window[gap] < from)
-			choice->window[gap] = from;
-		from = choice->window[gap];
-		if (from < g->n_ops)
-			ts_segtree_add(&memory, from,
-			        need < g->n_ops ? need : g->n_ops, size);
-		if (need > g->n_ops)
-			ts_segtree_add(&memory,
-			        from > g->n_ops ? from - g->n_ops : 0,
-			        need - g->n_ops, size);
-	}
-	ts_segtree_finish(&memory);
+	ts_segtree_finish(&fit.memory);
 	free(gaps);
+	free(ideal_ns);
 	free(bytes);
 	return err;
 }

@@ -5,19 +5,19 @@
 #include <string.h>
 
 const struct ts_baseline ts_baselines[] = {
-        {"vdnn", ts_baseline_vdnn},
-        {"vdnn-conv", ts_baseline_vdnn_conv},
-        {"vdnn-all", ts_baseline_vdnn_all},
-        {"superneurons", ts_baseline_superneurons},
-        {"swapadvisor", ts_baseline_swapadvisor},
-        {"checkpoint", ts_baseline_checkpoint},
-        {"checkpoint-full", ts_baseline_checkpoint_full},
-        {"selective", ts_baseline_selective},
-        {"compile-budget", ts_baseline_compile_budget},
-        {"swap-first", ts_baseline_swap_first},
-        {"recompute-only", ts_baseline_recompute_only},
-        {"barriers", ts_baseline_barriers},
-        {"lru", ts_baseline_lru},
+        {"vdnn", ts_baseline_vdnn, true},
+        {"vdnn-conv", ts_baseline_vdnn_conv, false},
+        {"vdnn-all", ts_baseline_vdnn_all, false},
+        {"superneurons", ts_baseline_superneurons, false},
+        {"swapadvisor", ts_baseline_swapadvisor, false},
+        {"checkpoint", ts_baseline_checkpoint, false},
+        {"checkpoint-full", ts_baseline_checkpoint_full, false},
+        {"selective", ts_baseline_selective, false},
+        {"compile-budget", ts_baseline_compile_budget, false},
+        {"swap-first", ts_baseline_swap_first, false},
+        {"recompute-only", ts_baseline_recompute_only, false},
+        {"barriers", ts_baseline_barriers, true},
+        {"lru", ts_baseline_lru, false},
 };
 const uint32_t ts_n_baselines = sizeof(ts_baselines) / sizeof(ts_baselines[0]);
 

@@ -52,6 +52,8 @@ int ts_baseline_choose_swapadvisor(
 struct ts_baseline {
 	const char *name;
 	ts_baseline_fn fn;
+	/* Another policy's plan, run under rules that only slow it down. */
+	bool dominated;
 };
 extern const struct ts_baseline ts_baselines[];
 extern const uint32_t ts_n_baselines;
