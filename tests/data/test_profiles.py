@@ -17,6 +17,24 @@ import unittest
 TAPESWAP, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
 LAYERS = {"bert-large": 24, "gpt2-xl": 48, "llama-7b": 32}
 
+# Limit in % of the peak: % of the ideal step that plans reach, with replays
+# and swapping only. Lower by more than SLIP points is a regression.
+REACHED = {
+    "bert-large": {
+        70: (96.0, 44.4), 50: (89.4, 26.4), 30: (82.1, 18.6), 20: (58.2, 16.2)
+    },
+    "gpt2-xl": {
+        70: (96.5, 47.0), 50: (90.4, 27.1), 30: (76.3, 18.8), 20: (45.1, 16.1)
+    },
+    "llama-7b": {
+        70: (99.1, 86.1), 50: (78.1, 58.8), 30: (49.1, 38.4), 20: (40.6, 30.4)
+    },
+    "resnet50": {
+        70: (99.9, 98.3), 50: (79.7, 77.3), 30: (59.3, 57.9), 20: (46.3, 46.4)
+    },
+}
+SLIP = 0.5
+
 
 def table():
     """name: (ops, peak in GiB), as README.md has them."""
@@ -52,6 +70,85 @@ class Profiles(unittest.TestCase):
                     timeout=60,
                 )
                 self.assertEqual(done.returncode, 0, done.stderr)
+
+    def plan(self, path, limit, *options):
+        done = subprocess.run(
+            [TAPESWAP, "plan", path, "--limit", f"{limit}%", *options],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plan = json.loads(done.stdout)
+        self.assertLessEqual(
+            plan["predicted"]["peak_bytes"], plan["limit_bytes"]
+        )
+        self.assertLessEqual(
+            plan["bound"]["step_ns"], plan["predicted"]["step_ns"]
+        )
+        return plan
+
+    def test_plans_are_as_good_as_they_were(self):
+        for name, limits in REACHED.items():
+            text = gzip.decompress(
+                (FOLDER / f"{name}.profile.json.gz").read_bytes()
+            )
+            with tempfile.NamedTemporaryFile() as file:
+                file.write(text)
+                file.flush()
+                for limit, reached in limits.items():
+                    for only, percent in zip((False, True), reached):
+                        with self.subTest(name, limit=limit, swap_only=only):
+                            plan = self.plan(
+                                file.name,
+                                limit,
+                                *(["--no-replay"] if only else []),
+                            )
+                            ideal = plan["unlimited"]["step_ns"]
+                            step = plan["predicted"]["step_ns"]
+                            self.assertGreaterEqual(
+                                100 * ideal / step, percent - SLIP
+                            )
+                            if only:
+                                self.assertEqual(plan["replays"], [])
+
+    def test_decisions_can_be_carried_out(self):
+        """Each says by which operands of which ops its value is known."""
+        text = gzip.decompress(
+            (FOLDER / "bert-large.profile.json.gz").read_bytes()
+        )
+        profile = json.loads(text)
+        ops, values = profile["ops"], profile["values"]
+
+        def storage(value):
+            while values[value].get("in_place_of") is not None:
+                value = values[value]["in_place_of"]
+            return value
+
+        def operand(op, index):
+            uses = op["reads"] + op["writes"]
+            return storage(uses[index])
+
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(text)
+            file.flush()
+            plan = self.plan(file.name, 40)
+        actions = {"keep": 0, "swap": 0, "replay": 0}
+        for decision in plan["decisions"]:
+            value = storage(decision["value"])
+            before = ops[decision["from_op"]]
+            after = ops[decision["to_op"] % len(ops)]
+            self.assertEqual(
+                operand(before, decision["from_operand"]), value
+            )
+            self.assertEqual(operand(after, decision["to_operand"]), value)
+            actions[decision["action"]] += 1
+            if decision["action"] == "swap":
+                self.assertLessEqual(
+                    decision["prefetch_op"], decision["due_op"]
+                )
+        self.assertGreater(actions["swap"], 100)
+        self.assertGreater(actions["replay"], 100)
 
     def inspect(self, name, *options):
         text = gzip.decompress(
