@@ -13,6 +13,15 @@
 #define MORE_ROUNDS 5
 /* Times that the windows of the best plan are fitted to its run. */
 #define REFITS 4
+/* Shares of the waits that memory is set aside for. */
+static const double aheads[] = {0.25, 0.5, 1};
+#define N_AHEADS (sizeof(aheads) / sizeof(aheads[0]))
+/* Waits of a smaller share of the step are not worth that. */
+#define LITTLE_WAIT 0.02
+/* Most that is set aside, in parts of the limit. */
+#define MOST_AHEAD 0.25
+/* Share of its time that the engine has to spare for that. */
+#define IDLE_SHARE 0.5
 /* How far times move to those that a run had. */
 #define SHIFT 0.4
 /* Share of the limit that copies on their way may take beside the plan. */
@@ -100,7 +109,6 @@ static int try_setting(struct ts_search *s,
 	int err = 0;
 
 	*ret_step_ns = TS_NEVER;
-	ts_cover_reset(&s->cover);
 	for (uint32_t round = 0; !err && round < rounds + FITTING; round++) {
 		struct ts_outcome outcome;
 
@@ -155,44 +163,109 @@ static bool poor(const struct ts_search *s)
 	       (double)s->best.outcome.step_ns > POOR * ideal;
 }
 
+/*
+ * Copies back that compute waited for in the run of the best plan should have
+ * begun before: sets memory aside for them at the ops ahead, as much as the
+ * engine brings in while those run.
+ */
+static int make_room(struct ts_search *s, double share, uint64_t *bytes)
+{
+	const struct ts_graph *g = s->graph;
+	const struct ts_program *p = ts_model_program(s->model);
+	double rate = (double)g->profile->device.h2d_both_bytes_per_s * 1e-9;
+	double most = MOST_AHEAD * (double)s->limit_bytes, pending = 0;
+	struct ts_outcome outcome;
+	int err;
+
+	err = ts_model_run(s->model, &s->best.choice, &outcome, s->wait_ns);
+	if (err)
+		return err;
+	/* Waits by op, of as many steps as the run took to settle. */
+	memset(bytes, 0, g->n_ops * sizeof(*bytes));
+	for (uint32_t i = 0; i < g->n_gaps; i++)
+		bytes[p->need_op[i] % g->n_ops] += s->wait_ns[i] / 3;
+	for (uint32_t i = g->n_ops; i-- > 0;) {
+		double ns = (double)g->profile->ops[i].duration_ns;
+
+		pending += (double)bytes[i] * rate * share;
+		if (pending > most)
+			pending = most;
+		if ((double)bytes[i] < ns)
+			s->cover.extra_bytes[i] += (uint64_t)pending;
+		pending -= ns * rate * IDLE_SHARE;
+		if (pending < 0)
+			pending = 0;
+	}
+	return 0;
+}
+
+static struct ts_cover_options options_of(
+        const struct ts_search *s, const struct setting *setting, double region)
+{
+	return (struct ts_cover_options){.no_swaps = s->no_swaps,
+	        .no_replays = setting->no_replays,
+	        .free_first = true,
+	        .by_area = setting->by_area,
+	        .reserve = setting->reserve,
+	        .pull_ns = region * setting->pull,
+	        .link_weight = 1,
+	        .link_share = LINK_SHARE,
+	        .limit_bytes =
+	                (uint64_t)((double)s->limit_bytes * (1 - HEADROOM))};
+}
+
+/* The setting with the best step, which does not come again. */
+static uint32_t take_best(uint64_t step_ns[])
+{
+	uint32_t best = 0;
+
+	for (uint32_t k = 1; k < N_SETTINGS; k++) {
+		if (step_ns[k] < step_ns[best])
+			best = k;
+	}
+	if (step_ns[best] == TS_NEVER)
+		return TS_NONE;
+	step_ns[best] = TS_NEVER;
+	return best;
+}
+
 int ts_search_cover(struct ts_search *s)
 {
 	uint64_t *bytes = calloc(s->graph->n_ops + UINT64_C(1), sizeof(*bytes));
-	uint64_t step_ns[N_SETTINGS];
+	uint64_t step_ns[N_SETTINGS], got;
 	double region = region_ns(s->graph);
-	uint32_t best = 0;
+	struct ts_cover_options options;
+	uint32_t first = TS_NONE;
 	int err = bytes ? 0 : -ENOMEM;
 
-	for (uint32_t i = 0; !err && i < N_SETTINGS + MORE; i++) {
-		uint32_t at = i < N_SETTINGS ? i : best;
-		const struct setting *setting = &settings[at];
-		struct ts_cover_options options = {.no_swaps = s->no_swaps,
-		        .no_replays = setting->no_replays,
-		        .free_first = true,
-		        .by_area = setting->by_area,
-		        .reserve = setting->reserve,
-		        .pull_ns = region * setting->pull,
-		        .link_weight = 1,
-		        .link_share = LINK_SHARE,
-		        .limit_bytes = (uint64_t)((double)s->limit_bytes *
-		                                  (1 - HEADROOM))};
-
-		step_ns[at] = TS_NEVER;
-		if (i + 1 != N_SETTINGS || poor(s))
-			err = try_setting(s, &options,
-			        i < N_SETTINGS ? 1 : MORE_ROUNDS, bytes,
-			        &step_ns[at]);
-		if (i + 1 < N_SETTINGS)
+	for (uint32_t i = 0; !err && i < N_SETTINGS; i++) {
+		step_ns[i] = TS_NEVER;
+		if (i + 1 == N_SETTINGS && !poor(s))
 			continue;
-		/* The best ones go on, each once. */
-		if (i >= N_SETTINGS)
-			step_ns[at] = TS_NEVER;
-		for (uint32_t k = 0; k < N_SETTINGS; k++) {
-			if (step_ns[k] < step_ns[best] || best == at)
-				best = k;
-		}
-		if (step_ns[best] == TS_NEVER)
+		options = options_of(s, &settings[i], region);
+		ts_cover_reset(&s->cover);
+		err = try_setting(s, &options, 1, bytes, &step_ns[i]);
+	}
+	for (uint32_t i = 0; !err && i < MORE; i++) {
+		uint32_t at = take_best(step_ns);
+
+		if (at == TS_NONE)
 			break;
+		if (!i)
+			first = at;
+		options = options_of(s, &settings[at], region);
+		ts_cover_reset(&s->cover);
+		err = try_setting(s, &options, MORE_ROUNDS, bytes, &got);
+	}
+	for (uint32_t i = 0; !err && first != TS_NONE && i < N_AHEADS; i++) {
+		if ((double)s->best.outcome.wait_in_ns <
+		        LITTLE_WAIT * (double)s->best.outcome.step_ns)
+			break;
+		options = options_of(s, &settings[first], region);
+		ts_cover_reset(&s->cover);
+		err = make_room(s, aheads[i], bytes);
+		if (!err)
+			err = try_setting(s, &options, 2, bytes, &got);
 	}
 	if (!err && s->best.outcome.fits)
 		err = ts_search_refit(s, REFITS);

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The pass over all gaps and what it stands on: slots, queries, windows. */
+#include "tests/unit/planner/suite.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "planner/bound.h"
+#include "planner/plan.h"
+#include "planner/repair.h"
+#include "tests/unit/planner/random_tape.h"
+
+#define SECOND 1000000000
+
+START_TEST(range_queries_agree_with_an_array)
+{
+	struct ts_random random;
+
+	ts_random_seed(&random, 5);
+	for (uint32_t n = 1; n < 40; n++) {
+		uint64_t values[40];
+		int64_t plain[40];
+		struct ts_segtree tree;
+
+		for (uint32_t i = 0; i < n; i++)
+			plain[i] = (int64_t)(values[i] = ts_random_below(
+			                             &random, 100));
+		ck_assert_int_eq(ts_segtree_init(&tree, values, n), 0);
+		for (int step = 0; step < 200; step++) {
+			uint32_t from = ts_random_below(&random, n);
+			uint32_t to =
+			        from + 1 + ts_random_below(&random, n - from);
+			int64_t delta =
+			        (int64_t)ts_random_below(&random, 50) - 25;
+			int64_t level = ts_random_below(&random, 100);
+			uint32_t last = n, first = from, at;
+
+			ts_segtree_add(&tree, from, to, delta);
+			for (uint32_t i = from; i < to; i++)
+				plain[i] += delta;
+			for (uint32_t i = 0; i < to; i++)
+				last = plain[i] > level ? i : last;
+			for (uint32_t i = from; i < to; i++)
+				first = plain[i] > plain[first] ? i : first;
+			ck_assert_uint_eq(
+			        ts_segtree_last_above(&tree, to, level), last);
+			ck_assert_int_eq(
+			        ts_segtree_range_max(&tree, from, to, &at),
+			        plain[first]);
+			ck_assert_uint_eq(at, first);
+		}
+		ts_segtree_finish(&tree);
+	}
+}
+END_TEST
+
+/* Free time of the whole slots in [from, to), from the array. */
+static double plain_free(const struct ts_slots *s, uint32_t from, uint32_t to)
+{
+	double sum = 0;
+
+	for (uint32_t i = from; i < to; i++)
+		sum += s->free_ns[i % s->n];
+	return sum;
+}
+
+START_TEST(slots_give_each_ns_once)
+{
+	struct ts_random random;
+	struct ts_slots s;
+	double taken = 0;
+
+	ts_random_seed(&random, 6);
+	ck_assert_int_eq(ts_slots_init(&s), 0);
+	ts_slots_clear(&s, 100.0 * s.n);
+	for (int step = 0; step < 400; step++) {
+		uint32_t from = ts_random_below(&random, s.n);
+		uint32_t to = from + ts_random_below(&random, s.n);
+		double need = ts_random_below(&random, 3000), at = -1, left;
+		double free_ns = plain_free(&s, from, to);
+		bool early = ts_random_below(&random, 2);
+
+		ck_assert_double_eq_tol(
+		        ts_slots_free(&s, 100.0 * from, 100.0 * to), free_ns,
+		        1e-3);
+		left = early ? ts_slots_take_early(
+		                       &s, 100.0 * from, 100.0 * to, need, &at)
+		             : ts_slots_take_late(
+		                       &s, 100.0 * from, 100.0 * to, need, &at);
+		taken += need - left;
+		ck_assert_double_eq_tol(
+		        plain_free(&s, from, to), free_ns - need + left, 1e-3);
+		/* All there was, but for slots as good as full. */
+		if (left > 0)
+			ck_assert_double_le(
+			        plain_free(&s, from, to), 0.11 * (to - from));
+		if (at < 0 || left > 0)
+			continue;
+		/* Nothing is free on the side that was to be taken. */
+		if (early)
+			ck_assert_double_le(
+			        plain_free(&s, from, (uint32_t)(at / 100) - 1),
+			        0.11 * s.n);
+		else
+			ck_assert_double_le(
+			        plain_free(&s, (uint32_t)(at / 100) + 1, to),
+			        0.11 * s.n);
+	}
+	ck_assert_double_gt(taken, 50.0 * s.n);
+	ck_assert_double_eq_tol(
+	        plain_free(&s, 0, s.n), 100.0 * s.n - taken, 1e-2);
+	ts_slots_finish(&s);
+}
+END_TEST
+
+START_TEST(plans_of_the_pass_stay_within_the_limit)
+{
+	uint32_t found = 0, swapped = 0, replayed = 0;
+
+	for (uint64_t seed = 0; seed < 400; seed++) {
+		struct ts_search s;
+		struct ts_profile p;
+		struct ts_graph g;
+
+		ck_assert_int_eq(ts_random_tape(seed, &p), 0);
+		ck_assert_int_eq(
+		        ts_graph_init(&g, &p, &(struct ts_graph_options){0}),
+		        0);
+		ck_assert_int_eq(
+		        ts_search_init(
+		                &s, &g, (g.floor_bytes + 2 * g.peak_bytes) / 3),
+		        0);
+		ck_assert_int_eq(ts_search_cover(&s), 0);
+		if (s.best.outcome.fits) {
+			found++;
+			ck_assert_uint_le(
+			        s.best.outcome.peak_bytes, s.limit_bytes);
+			ck_assert_uint_ge(
+			        s.best.outcome.step_ns, g.start_ns[g.n_ops]);
+			for (uint32_t i = 0; i < g.n_gaps; i++) {
+				uint8_t action = s.best.choice.action[i];
+
+				swapped += action == TS_SWAP;
+				replayed += action == TS_REPLAY;
+				ck_assert(action != TS_REPLAY ||
+				          g.gaps[i].replay_ns != TS_NEVER);
+			}
+		}
+		ts_search_finish(&s);
+		ts_graph_finish(&g);
+		ts_profile_finish(&p);
+	}
+	ck_assert_uint_gt(found, 300);
+	ck_assert_uint_gt(swapped, 300);
+	ck_assert_uint_gt(replayed, 100);
+}
+END_TEST
+
+START_TEST(fitted_windows_lie_inside_their_gaps)
+{
+	for (uint64_t seed = 0; seed < 300; seed++) {
+		struct ts_profile p;
+		struct ts_graph g;
+		struct ts_choice choice;
+		struct ts_program program;
+
+		ck_assert_int_eq(ts_random_tape(seed, &p), 0);
+		ck_assert_int_eq(
+		        ts_graph_init(&g, &p, &(struct ts_graph_options){0}),
+		        0);
+		ck_assert_int_eq(ts_choice_init(&choice, g.n_gaps), 0);
+		ck_assert_int_eq(ts_program_init(&program, &g), 0);
+		memset(choice.action, TS_SWAP, g.n_gaps);
+		ck_assert_int_eq(ts_program_compile(&program, &choice), 0);
+		for (uint32_t share = 1; share <= 4; share++) {
+			ck_assert_int_eq(
+			        ts_windows_fit(&program, &choice,
+			                g.peak_bytes / 4 * share, NULL, NULL),
+			        0);
+			for (uint32_t i = 0; i < g.n_gaps; i++) {
+				ck_assert_uint_gt(
+				        choice.window[i], g.gaps[i].from_op);
+				ck_assert_uint_le(
+				        choice.window[i], g.gaps[i].to_op);
+			}
+		}
+		ts_program_finish(&program);
+		ts_choice_finish(&choice);
+		ts_graph_finish(&g);
+		ts_profile_finish(&p);
+	}
+}
+END_TEST
+
+/* @passes over @n parameters of 100 MB, 1 ms each; the link moves 1 GB/s. */
+static void scan(struct ts_profile *p, uint32_t n, uint32_t passes)
+{
+	struct ts_profile_builder b;
+	uint32_t signature;
+
+	ts_builder_init(&b);
+	signature = ts_builder_signature(&b, "scan", TS_CLASS_OTHER, false);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t v = ts_builder_value(&b, 100000000, TS_KIND_PARAMETER);
+
+		b.profile.values[v].persistent = true;
+	}
+	for (uint32_t i = 0; i < n * passes; i++) {
+		uint32_t v = i % n;
+
+		ts_builder_op(&b, signature, SECOND / 1000, &v, 1, NULL, 0);
+	}
+	b.profile.name = strdup("scan");
+	b.profile.device = (struct ts_device){.name = strdup("1 GB/s"),
+	        .d2h_bytes_per_s = SECOND,
+	        .h2d_bytes_per_s = SECOND,
+	        .d2h_both_bytes_per_s = SECOND,
+	        .h2d_both_bytes_per_s = SECOND};
+	ck_assert_int_eq(ts_builder_take(&b, p), 0);
+}
+
+/* Of 400 MB 200 stay: each pass brings in the other 200, at least. */
+START_TEST(bound_adds_up_what_passes_read)
+{
+	struct ts_plan_options options = ts_plan_default_options();
+	struct ts_profile p;
+	struct ts_graph g;
+	struct ts_plan plan;
+	double step_ns = 0;
+
+	scan(&p, 4, 3);
+	ck_assert_int_eq(
+	        ts_graph_init(&g, &p, &(struct ts_graph_options){0}), 0);
+	ck_assert_int_eq(ts_bound_windows(&g, 200000000, &step_ns), 0);
+	ck_assert_double_ge(step_ns, 0.6 * SECOND - 10);
+	ck_assert_int_eq(ts_plan_make(&p, 200000000, &options, &plan, NULL), 0);
+	ck_assert_uint_ge(plan.bound_step_ns, 600000000 - 10);
+	ck_assert_uint_ge(plan.predicted_step_ns, plan.bound_step_ns);
+	ts_plan_finish(&plan);
+	/* All of it fits: nothing has to be read. */
+	step_ns = 0;
+	ck_assert_int_eq(ts_bound_windows(&g, 400000000, &step_ns), 0);
+	ck_assert_double_le(step_ns, 0.012 * SECOND);
+	ts_graph_finish(&g);
+	ts_profile_finish(&p);
+}
+END_TEST
+
+static uint32_t operand(const struct ts_graph *g, uint32_t op, uint32_t index)
+{
+	const struct ts_profile_op *info = &g->profile->ops[op % g->n_ops];
+	uint32_t use = index < info->n_reads
+	                       ? info->first_read + index
+	                       : info->first_write + index - info->n_reads;
+
+	ck_assert_uint_lt(index, info->n_reads + info->n_writes);
+	return g->object_of[g->profile->uses[use]];
+}
+
+START_TEST(swap_only_plans_replay_nothing)
+{
+	struct ts_plan_options options = ts_plan_default_options();
+	uint32_t swaps = 0;
+
+	options.no_replay = true;
+	for (uint64_t seed = 0; seed < 200; seed++) {
+		struct ts_profile p;
+		struct ts_graph g;
+		struct ts_plan plan;
+		int err;
+
+		ck_assert_int_eq(ts_random_tape(seed, &p), 0);
+		ck_assert_int_eq(
+		        ts_graph_init(&g, &p, &(struct ts_graph_options){0}),
+		        0);
+		err = ts_plan_make(&p, (g.floor_bytes + g.peak_bytes) / 2,
+		        &options, &plan, NULL);
+		ck_assert(!err || err == -ENOSPC);
+		ck_assert_uint_eq(plan.n_replays, 0);
+		for (uint32_t i = 0; i < plan.n_decisions; i++) {
+			const struct ts_decision *d = &plan.decisions[i];
+
+			ck_assert_int_ne(d->action, TS_REPLAY);
+			ck_assert_uint_eq(
+			        operand(&g, d->from_op, d->from_operand),
+			        g.object_of[d->value]);
+			ck_assert_uint_eq(operand(&g, d->to_op, d->to_operand),
+			        g.object_of[d->value]);
+			swaps += d->action == TS_SWAP;
+		}
+		ts_plan_finish(&plan);
+		ts_graph_finish(&g);
+		ts_profile_finish(&p);
+	}
+	ck_assert_uint_gt(swaps, 200);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {range_queries_agree_with_an_array,
+	        slots_give_each_ns_once,
+	        plans_of_the_pass_stay_within_the_limit,
+	        fitted_windows_lie_inside_their_gaps,
+	        bound_adds_up_what_passes_read, swap_only_plans_replay_nothing};
+
+	return ts_run_suite(
+	        "planner cover", tests, sizeof(tests) / sizeof(tests[0]), 300);
+}
