@@ -8,6 +8,9 @@
  * Time stamps are virtual nanoseconds. If the profiler brings its own clock,
  * the virtual time since collecting began is added to what that clock showed
  * then, in its units; long simulated work may so end in the profiler's future.
+ * The host mostly takes longer than its device: a flush moves all records as
+ * far towards the present as none of them was seen to end before, or profilers
+ * would take them for older than what they were asked to look at.
  *
  * activity_lock guards the state. The sink runs under the simulator's lock and
  * takes activity_lock inside it; nothing here calls the driver or the profiler
@@ -47,17 +50,24 @@ struct buffer {
 	size_t bytes, max_records, used, records;
 };
 
+/* A finished operation, and when the host came to know. */
+struct done_op {
+	struct simgpu_activity op;
+	uint64_t host_ns;
+};
+
 /* What the two clocks showed when collecting began. */
 struct clock {
 	CUpti_TimestampCallbackFunc callback;
 	uint64_t callback_start, host_start_ns, virtual_start_ns;
+	uint64_t late_ns; /* what the records of a flush are moved by */
 };
 
 static pthread_mutex_t activity_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Guarded by activity_lock. */
 static bool enabled[CUPTI_ACTIVITY_KIND_COUNT];
 static bool collecting;
-static struct simgpu_activity *done;
+static struct done_op *done;
 static size_t done_count, done_room, dropped;
 static CUpti_BuffersCallbackRequestFunc buffer_request;
 static CUpti_BuffersCallbackCompleteFunc buffer_complete;
@@ -148,10 +158,10 @@ static void sink(const struct simgpu_activity *op, void *user)
 		done = more;
 		done_room = room;
 	}
-	done[done_count] = *op;
+	done[done_count] = (struct done_op){*op, host_now_ns()};
 	if (!enabled[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION])
-		memset(done[done_count].external, 0,
-		        sizeof(done[done_count].external));
+		memset(done[done_count].op.external, 0,
+		        sizeof(done[done_count].op.external));
 	done_count++;
 out:
 	pthread_mutex_unlock(&activity_lock);
@@ -308,7 +318,8 @@ static uint64_t stamp(const struct clock *base, double rate, uint64_t ns)
 
 	if (!base->callback)
 		return ns;
-	return base->callback_start + (uint64_t)((double)since_ns * rate);
+	return base->callback_start +
+	       (uint64_t)((double)(since_ns + base->late_ns) * rate);
 }
 
 static uint8_t copy_kind(uint32_t op_kind)
@@ -395,6 +406,24 @@ static void fill_external(union record *record,
 	record->external.correlationId = (uint32_t)op->correlation;
 }
 
+/* How far the host's clock was ahead of the device's, at the least. */
+static uint64_t behind_ns(
+        const struct clock *base, const struct done_op *ops, size_t count)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t host_ns = ops[i].host_ns - base->host_start_ns;
+		uint64_t device_ns = ops[i].op.end_ns - base->virtual_start_ns;
+
+		if (host_ns < device_ns)
+			return 0;
+		if (host_ns - device_ns < least)
+			least = host_ns - device_ns;
+	}
+	return count ? least : 0;
+}
+
 /* Appends a record; false if the buffer is full. */
 static bool append(struct buffer *buffer, const union record *record)
 {
@@ -413,7 +442,8 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
 {
 	CUpti_BuffersCallbackRequestFunc request;
 	CUpti_BuffersCallbackCompleteFunc complete;
-	struct simgpu_activity *ops;
+	const struct simgpu_activity *op;
+	struct done_op *ops;
 	struct buffer buffer;
 	struct clock base;
 	double rate = 1;
@@ -441,24 +471,25 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
 	if (base.callback && host_now_ns() > base.host_start_ns)
 		rate = (double)(base.callback() - base.callback_start) /
 		       (double)(host_now_ns() - base.host_start_ns);
+	base.late_ns = behind_ns(&base, ops, count);
 	while (i < count) {
 		union record record;
 
+		op = &ops[i].op;
 		if (part == SIMGPU_EXTERNAL_KINDS) {
 			part = 0;
 			i++;
 			continue;
 		}
-		if (part && !ops[i].external[part]) {
+		if (part && !op->external[part]) {
 			part++;
 			continue;
 		}
 		if (part)
-			fill_external(&record, &ops[i], part);
+			fill_external(&record, op, part);
 		else
-			fill(&record, &ops[i],
-			        stamp(&base, rate, ops[i].start_ns),
-			        stamp(&base, rate, ops[i].end_ns));
+			fill(&record, op, stamp(&base, rate, op->start_ns),
+			        stamp(&base, rate, op->end_ns));
 		if (buffer.data && append(&buffer, &record)) {
 			part++;
 			continue;
