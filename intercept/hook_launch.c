@@ -10,6 +10,7 @@
 
 struct shape {
 	unsigned int grid[3], block[3], shared_bytes;
+	unsigned int cluster[3]; /* 0: not told by the launch */
 };
 
 static void describe(struct ts_op *op, CUfunction function,
@@ -22,6 +23,7 @@ static void describe(struct ts_op *op, CUfunction function,
 	for (int i = 0; i < 3; i++) {
 		op->grid[i] = shape->grid[i];
 		op->block[i] = shape->block[i];
+		op->cluster[i] = shape->cluster[i];
 	}
 }
 
@@ -35,20 +37,35 @@ static CUresult launch_begin(struct ts_op *op, CUfunction function,
 	return ts_agent_op_begin(op);
 }
 
+static void read_cluster(const CUlaunchConfig *config, struct shape *shape)
+{
+	for (unsigned int i = 0; config->attrs && i < config->numAttrs; i++) {
+		const CUlaunchAttribute *attribute = &config->attrs[i];
+
+		if (attribute->id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			continue;
+		shape->cluster[0] = attribute->value.clusterDim.x;
+		shape->cluster[1] = attribute->value.clusterDim.y;
+		shape->cluster[2] = attribute->value.clusterDim.z;
+	}
+}
+
 static CUresult launch_ex_begin(struct ts_op *op, const CUlaunchConfig *config,
         CUfunction function, void **params, void **extra, ts_stream_key zero)
 {
+	struct shape shape;
+
 	if (!config) {
 		op->active = false;
 		return CUDA_SUCCESS;
 	}
-	return launch_begin(op, function,
-	        &(struct shape){
-	                {config->gridDimX, config->gridDimY, config->gridDimZ},
-	                {config->blockDimX, config->blockDimY,
-	                        config->blockDimZ},
-	                config->sharedMemBytes},
-	        params, extra, ts_key(config->hStream, zero));
+	shape = (struct shape){
+	        {config->gridDimX, config->gridDimY, config->gridDimZ},
+	        {config->blockDimX, config->blockDimY, config->blockDimZ},
+	        config->sharedMemBytes};
+	read_cluster(config, &shape);
+	return launch_begin(op, function, &shape, params, extra,
+	        ts_key(config->hStream, zero));
 }
 
 /* The parameters came by cuParamSet: any block may be meant. */

@@ -259,8 +259,30 @@ START_TEST(tape_keeps_the_recent_ops_and_counts_all)
 }
 END_TEST
 
+START_TEST(signatures_tell_geometry_apart_and_families_do_not)
+{
+	struct ts_op op[4];
+
+	for (int i = 0; i < 4; i++) {
+		ts_op_init(&op[i], TS_OP_LAUNCH, NULL);
+		op[i].func = kernel();
+		op[i].grid[0] = i == 1 ? 9 : 8;
+		op[i].cluster[0] = i == 2 ? 2 : 0;
+		op[i].stream = i == 3 ? 77 : 0;
+		ts_op_sign(&op[i]);
+		ck_assert_uint_eq(op[i].family, op[0].family);
+		ts_op_finish(&op[i]);
+	}
+	ck_assert_uint_ne(op[1].signature, op[0].signature);
+	ck_assert_uint_ne(op[2].signature, op[0].signature);
+	ck_assert_uint_eq(op[3].signature, op[0].signature);
+}
+END_TEST
+
 static void add_tests(TCase *tests)
 {
+	tcase_add_test(
+	        tests, signatures_tell_geometry_apart_and_families_do_not);
 	tcase_add_test(tests, aligned_words_of_parameters_name_blocks);
 	tcase_add_test(tests, parameter_buffer_names_blocks);
 	tcase_add_test(tests, unknown_parameters_may_mean_any_block);
