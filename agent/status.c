@@ -210,12 +210,25 @@ static json_t *plan_or_tape(void)
 	return json ? json : ts_tape_json();
 }
 
+/* Asking what devices there are, as PyTorch does on the CPU, is no use. */
+static bool was_used(const struct tape_figures *tape)
+{
+	struct ts_pager_stats stats;
+
+	for (int device = 0; device < TS_AGENT_DEVICES; device++)
+		if (ts_status_device(device, &stats))
+			return true;
+	return tape->ops || tape->captured;
+}
+
 void ts_status_write_all(void)
 {
 	const struct ts_config *config = &ts_agent.config;
 	struct tape_figures tape;
 
 	read_tape(&tape);
+	if (!was_used(&tape))
+		return;
 	if (*config->plan)
 		write_file(plan_or_tape(), config->plan, "TAPESWAP_PLAN",
 		        JSON_COMPACT);

@@ -289,6 +289,17 @@ def bad_limit(value):
     )
 
 
+def quiet():
+    """Without CUDA, workers included: no word, no file, the same output."""
+    plain = launch(Spec(WORKLOADS / "quiet.py"))
+    loaded = launch(Spec(WORKLOADS / "quiet.py", limit="1GiB"))
+    expect_equal((plain.code, loaded.code), (0, 0), "exit statuses")
+    expect_equal(loaded.out, plain.out, "output")
+    expect("fork" in plain.out and "spawn" in plain.out, plain.out)
+    expect("tapeswap" not in loaded.err, loaded.err)
+    expect_equal((loaded.plan, loaded.status), ({}, {}), "files")
+
+
 def roofline():
     """Matrix products and attention take the device model's time."""
     with open(
@@ -393,6 +404,7 @@ def all_cases():
     cases += content.all_cases()
     cases.append(Case("torch/roofline", roofline))
     cases.append(Case("torch/products", products))
+    cases.append(Case("torch/quiet", quiet))
     for venv in "venv", "venv-2.11":
         cases.append(
             Case(f"torch/operands/{venv}", lambda v=venv: operands(v))
