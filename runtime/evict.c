@@ -25,6 +25,7 @@ struct order {
 
 /* What is to be found. */
 struct wish {
+	const struct ts_pages *wanted; /* may be NULL */
 	uint64_t bytes;
 	size_t saves; /* slots of host memory that may be taken */
 	bool capturing;
@@ -36,8 +37,9 @@ static size_t rank_of(const struct order *order, const struct ts_page *page)
 	       !page->written;
 }
 
-static void make_order(
-        struct ts_pager *pager, struct order *order, const struct wish *wish)
+/* Who may go: about those that have to, and @slack bytes more. */
+static void make_order(struct ts_pager *pager, struct order *order,
+        const struct wish *wish, uint64_t slack)
 {
 	uint64_t found = 0;
 
@@ -60,6 +62,9 @@ static void make_order(
 	while (order->least &&
 	        (found += order->bytes[order->least]) < wish->bytes)
 		order->least--;
+	while (order->least && (found += order->bytes[order->least - 1]) <=
+	                               wish->bytes + slack)
+		order->least--;
 }
 
 /* New slots that saving the page takes. */
@@ -72,6 +77,27 @@ static size_t saves_of(const struct ts_page *page)
 	return saves;
 }
 
+/* Where it may go, it is among the victims from now on. */
+static int choose_page(
+        struct ts_pager *pager, struct wish *wish, struct ts_page *page)
+{
+	size_t saves;
+	int rc;
+
+	if (page->chosen || !may_take(pager, page, wish->capturing))
+		return 0;
+	saves = page->live_units ? saves_of(page) : 0;
+	if (saves > wish->saves)
+		return 0;
+	rc = ts_pages_add(&pager->victims, page);
+	if (rc)
+		return rc;
+	page->chosen = true;
+	wish->saves -= saves;
+	wish->bytes -= page->bytes < wish->bytes ? page->bytes : wish->bytes;
+	return 0;
+}
+
 /* Of the ranks from @least up to @most. */
 static int choose_from(struct ts_pager *pager, struct ts_list *list,
         struct wish *wish, const struct order *order, size_t least, size_t most)
@@ -82,44 +108,114 @@ static int choose_from(struct ts_pager *pager, struct ts_list *list,
 	for (; at != list && wish->bytes && !rc; at = at->next) {
 		struct ts_page *page =
 		        ts_container_of(at, struct ts_page, list);
-		size_t saves;
 
-		if (!may_take(pager, page, wish->capturing))
-			continue;
-		if (order->period && (rank_of(order, page) < least ||
-		                             rank_of(order, page) > most))
-			continue;
-		saves = saves_of(page);
-		if (saves > wish->saves)
-			continue;
-		wish->saves -= saves;
-		wish->bytes -=
-		        page->bytes < wish->bytes ? page->bytes : wish->bytes;
-		rc = ts_pages_add(&pager->victims, page);
+		if (!order->period || (rank_of(order, page) >= least &&
+		                              rank_of(order, page) <= most))
+			rc = choose_page(pager, wish, page);
 	}
 	return rc;
 }
 
-/* Free pages first: they owe nobody anything. */
-static int choose(struct ts_pager *pager, uint64_t bytes, size_t saves,
-        unsigned int flags)
+/* The best of @list to give its chunk to a page of @bytes; may be NULL. */
+static struct ts_page *same_size(struct ts_pager *pager, struct ts_list *list,
+        const struct wish *wish, const struct order *order, uint64_t bytes)
 {
-	struct wish wish = {bytes, saves, flags & TS_BEGIN_ANY_CAPTURE};
+	struct ts_page *best = NULL;
+	size_t best_rank = 0;
+
+	for (struct ts_list *at = list->next; at != list; at = at->next) {
+		struct ts_page *page =
+		        ts_container_of(at, struct ts_page, list);
+		size_t rank;
+
+		if (page->bytes != bytes || page->chosen ||
+		        !may_take(pager, page, wish->capturing))
+			continue;
+		rank = order->period ? rank_of(order, page) : 0;
+		if (rank < order->least || (best && rank <= best_rank))
+			continue;
+		best = page;
+		best_rank = rank;
+		if (!order->period)
+			break;
+	}
+	return best;
+}
+
+/*
+ * Chunks that pages without one can have for no call or fewer. @order says who
+ * may go: a little more than would have to.
+ */
+static int choose_matching(struct ts_pager *pager, struct ts_list *list,
+        struct wish *wish, const struct order *order)
+{
+	size_t count = wish->wanted ? wish->wanted->count : 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < count && wish->bytes && !rc; i++) {
+		const struct ts_page *page = wish->wanted->items[i];
+		struct ts_page *tenant =
+		        page->mapping ? page->mapping->tenant : NULL;
+
+		/* Where nothing is foreseen it may have been used just now. */
+		if (!page->seeks || !tenant || !tenant->resident ||
+		        tenant->spare != (list == &pager->spare) ||
+		        (!tenant->spare && !order->period) ||
+		        (order->period &&
+		                rank_of(order, tenant) < order->least))
+			continue;
+		rc = choose_page(pager, wish, tenant);
+	}
+	for (size_t i = 0; i < count && wish->bytes && !rc; i++) {
+		const struct ts_page *page = wish->wanted->items[i];
+		struct ts_page *other;
+
+		if (!page->seeks || (page->mapping && page->mapping->tenant &&
+		                            page->mapping->tenant->chosen))
+			continue;
+		other = same_size(pager, list, wish, order, page->bytes);
+		if (other)
+			rc = choose_page(pager, wish, other);
+	}
+	return rc;
+}
+
+static int choose_used(struct ts_pager *pager, struct wish *wish)
+{
 	struct order order = {0};
 	int rc;
 
-	pager->victims.count = 0;
-	rc = choose_from(pager, &pager->spare, &wish, &order, 0, 0);
-	if (rc || flags & TS_BEGIN_CAPTURING || !wish.bytes)
+	make_order(pager, &order, wish, pager->chunks.created_bytes / 16);
+	rc = choose_matching(pager, &pager->used, wish, &order);
+	if (rc || !wish->bytes)
 		return rc;
-	make_order(pager, &order, &wish);
+	make_order(pager, &order, wish, 0);
 	/* Those of the last rank only as far as they are needed. */
 	if (order.period)
-		rc = choose_from(pager, &pager->used, &wish, &order,
+		rc = choose_from(pager, &pager->used, wish, &order,
 		        order.least + 1, SIZE_MAX);
 	return rc ? rc
-	          : choose_from(pager, &pager->used, &wish, &order, order.least,
+	          : choose_from(pager, &pager->used, wish, &order, order.least,
 	                    order.least);
+}
+
+/* Free pages first: they owe nobody anything. */
+static int choose(struct ts_pager *pager, uint64_t bytes,
+        const struct ts_pages *wanted, size_t saves, unsigned int flags)
+{
+	struct wish wish = {wanted, bytes, saves, flags & TS_BEGIN_ANY_CAPTURE};
+	struct order any = {0};
+	int rc;
+
+	pager->victims.count = 0;
+	rc = choose_matching(pager, &pager->spare, &wish, &any);
+	if (!rc)
+		rc = choose_from(pager, &pager->spare, &wish, &any, 0, 0);
+	if (!rc && !(flags & TS_BEGIN_CAPTURING) && wish.bytes)
+		rc = choose_used(pager, &wish);
+	for (size_t i = 0; i < pager->victims.count; i++)
+		pager->victims.items[i]->chosen = false;
+	return rc;
 }
 
 /* Host copies of pages that stay resident: without them those are dirty. */
@@ -147,12 +243,12 @@ static void reclaim_slots(struct ts_pager *pager, size_t wanted)
  * there are slots for. Where that finds none the shortage stands. Lock held.
  */
 static int choose_without_slots(struct ts_pager *pager, uint64_t bytes,
-        unsigned int flags, int shortage)
+        const struct ts_pages *wanted, unsigned int flags, int shortage)
 {
 	int rc;
 
 	reclaim_slots(pager, bytes / pager->unit_bytes);
-	rc = choose(pager, bytes, pager->host.free_slots, flags);
+	rc = choose(pager, bytes, wanted, pager->host.free_slots, flags);
 	return rc || pager->victims.count ? rc : shortage;
 }
 
@@ -279,19 +375,19 @@ int ts_pager_evict(struct ts_pager *pager, struct ts_shortage *ret_shortage)
 }
 
 int ts_pager_take_pages(struct ts_pager *pager, uint64_t bytes,
-        unsigned int flags, uint64_t *ret_taken,
+        const struct ts_pages *wanted, unsigned int flags, uint64_t *ret_taken,
         struct ts_shortage *ret_shortage)
 {
 	int rc;
 
 	*ret_taken = 0;
 	do {
-		rc = choose(pager, bytes, SIZE_MAX, flags);
+		rc = choose(pager, bytes, wanted, SIZE_MAX, flags);
 		if (!rc)
 			rc = need_slots(pager, ret_shortage);
 	} while (rc > 0);
 	if (rc < 0)
-		rc = choose_without_slots(pager, bytes, flags, rc);
+		rc = choose_without_slots(pager, bytes, wanted, flags, rc);
 	if (rc || !pager->victims.count)
 		return rc;
 	rc = ts_pager_evict(pager, ret_shortage);

@@ -58,18 +58,46 @@ static bool usable(const struct ts_pager *pager, const struct ts_chunk *chunk,
 	       ts_streams_done(&pager->streams, chunk->fence.op);
 }
 
-static uint64_t available(const struct ts_pager *pager, unsigned int flags)
+/* Idle memory of the wrong sizes that is left alone rather than recut. */
+#define SCRAPS(pager) (32 * (pager)->unit_bytes)
+
+/* A page of the size that has found nothing yet. */
+static struct ts_page *seeker(const struct ts_pages *pages, uint64_t bytes)
 {
-	uint64_t bytes = ts_pager_room(pager);
+	for (size_t i = 0; i < pages->count; i++)
+		if (pages->items[i]->seeks && pages->items[i]->bytes == bytes)
+			return pages->items[i];
+	return NULL;
+}
+
+/*
+ * What is missing: pages for which there is no idle chunk of their size, less
+ * what can be created. Chunks of other sizes count beyond @scraps.
+ */
+static uint64_t missing_bytes(const struct ts_pager *pager,
+        const struct ts_pages *pages, unsigned int flags, uint64_t scraps)
+{
+	uint64_t need = 0, found = ts_pager_room(pager), other = 0;
 	const struct ts_list *at = pager->chunks.idle.next;
 
+	for (size_t i = 0; i < pages->count; i++)
+		pages->items[i]->seeks = true;
 	for (; at != &pager->chunks.idle; at = at->next) {
 		const struct ts_chunk *chunk =
 		        ts_container_of(at, struct ts_chunk, list);
+		struct ts_page *page = seeker(pages, chunk->bytes);
 
-		bytes += usable(pager, chunk, flags) ? chunk->bytes : 0;
+		if (!usable(pager, chunk, flags))
+			continue;
+		if (page)
+			page->seeks = false;
+		else
+			other += chunk->bytes;
 	}
-	return bytes;
+	for (size_t i = 0; i < pages->count; i++)
+		need += pages->items[i]->seeks ? pages->items[i]->bytes : 0;
+	found += other > scraps ? other - scraps : 0;
+	return found < need ? need - found : 0;
 }
 
 /* Nothing could be taken: is there anything left to hope for? */
@@ -100,19 +128,23 @@ static int last_resort(struct ts_pager *pager, size_t own_busy,
 	return 0;
 }
 
-int ts_pager_gather(struct ts_pager *pager, uint64_t bytes, size_t own_busy,
-        unsigned int flags, struct ts_shortage *ret_shortage)
+int ts_pager_gather(struct ts_pager *pager, const struct ts_pages *pages,
+        size_t own_busy, unsigned int flags, struct ts_shortage *ret_shortage)
 {
-	uint64_t found, taken;
+	uint64_t missing, taken, scraps = SCRAPS(pager);
 	int rc = measure_again(pager, ret_shortage), tries = 0;
 
-	while (!rc && (found = available(pager, flags)) < bytes) {
+	while (!rc && (missing = missing_bytes(pager, pages, flags, scraps))) {
 		if (flags & TS_BEGIN_NO_EVICT)
 			return -EAGAIN;
 		rc = ts_pager_take_pages(
-		        pager, bytes - found, flags, &taken, ret_shortage);
+		        pager, missing, pages, flags, &taken, ret_shortage);
 		if (rc || taken)
 			continue;
+		if (scraps) {
+			scraps = 0;
+			continue;
+		}
 		rc = last_resort(pager, own_busy, flags, &tries, ret_shortage);
 		if (!rc)
 			rc = measure_again(pager, ret_shortage);

@@ -288,10 +288,9 @@ static bool begin_resident(struct ts_pager *pager,
 }
 
 struct need {
-	uint64_t bytes;         /* of distinct pages */
-	uint64_t missing_bytes; /* of those that are not resident */
-	size_t held;            /* how often a page was made busy */
-	bool large;             /* some page is more than a unit */
+	uint64_t bytes; /* of distinct pages */
+	size_t held;    /* how often a page was made busy */
+	bool large;     /* some page is more than a unit */
 };
 
 /* Makes every page busy and notes those that are missing. Lock held. */
@@ -314,7 +313,6 @@ static int collect(struct ts_pager *pager, const struct ts_range *ranges,
 		need->large |= page->count > 1;
 		if (page->resident)
 			continue;
-		need->missing_bytes += page->bytes;
 		if (ts_pages_add(&pager->missing, page))
 			return -ENOMEM;
 	}
@@ -352,8 +350,8 @@ static int bring_missing(struct ts_pager *pager, const struct ts_range *ranges,
 	/* Again where the device turns out to be fuller than it says. */
 	do {
 		if (!rc || rc == -EAGAIN)
-			rc = ts_pager_gather(pager, need.missing_bytes,
-			        need.held, flags, ret_shortage);
+			rc = ts_pager_gather(pager, &pager->missing, need.held,
+			        flags, ret_shortage);
 		if (!rc)
 			rc = ts_pager_bring(
 			        pager, &pager->missing, flags, ret_shortage);
@@ -381,7 +379,7 @@ static int begin_small(struct ts_pager *pager, const struct ts_range *ranges,
 
 	pager->page_bytes = pager->unit_bytes;
 	rc = ts_pager_take_pages(
-	        pager, UINT64_MAX, flags, &taken, ret_shortage);
+	        pager, UINT64_MAX, NULL, flags, &taken, ret_shortage);
 	if (!rc)
 		rc = bring_missing(pager, ranges, count, flags, ret_shortage);
 	return rc == -ERANGE ? -ENOMEM : rc;

@@ -30,7 +30,7 @@ static int make_room(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
 		pager->no_room = true;
 		if (!pager->chunks.idle_bytes) {
 			rc = ts_pager_take_pages(
-			        pager, over, flags, &taken, ret_shortage);
+			        pager, over, NULL, flags, &taken, ret_shortage);
 			if (rc)
 				return rc;
 			if (!taken)

@@ -134,11 +134,13 @@ int ts_pager_cut(struct ts_pager *pager, const struct ts_range *ranges,
 
 /*
  * Takes about @bytes from whoever has them: at least a page, or nothing with
- * *ret_taken = 0. Nothing is waited for but memory to copy to. Gate and lock
- * held; the lock is let go for driver calls.
+ * *ret_taken = 0. Of those that may go about as well as others, it prefers what
+ * @wanted (may be NULL) can have without a call: the chunks that are mapped
+ * there still, then others of the same sizes. Nothing is waited for but memory
+ * to copy to. Gate and lock held; the lock is let go for driver calls.
  */
 int ts_pager_take_pages(struct ts_pager *pager, uint64_t bytes,
-        unsigned int flags, uint64_t *ret_taken,
+        const struct ts_pages *wanted, unsigned int flags, uint64_t *ret_taken,
         struct ts_shortage *ret_shortage);
 
 /*
@@ -151,12 +153,12 @@ int ts_pager_evict(struct ts_pager *pager, struct ts_shortage *ret_shortage);
 /* ----------------------------------------------------------------- find.c */
 
 /*
- * Sees to it that @bytes are idle or can be created, by taking pages where
- * that is needed. @own_busy is how much of busy_count is the caller's. Gate
- * and lock held; the lock is let go for driver calls.
+ * Sees to it that there is memory for @pages, idle or to be created, by taking
+ * other pages where that is needed. @own_busy is how much of busy_count is the
+ * caller's. Gate and lock held; the lock is let go for driver calls.
  */
-int ts_pager_gather(struct ts_pager *pager, uint64_t bytes, size_t own_busy,
-        unsigned int flags, struct ts_shortage *ret_shortage);
+int ts_pager_gather(struct ts_pager *pager, const struct ts_pages *pages,
+        size_t own_busy, unsigned int flags, struct ts_shortage *ret_shortage);
 
 /*
  * Puts a chunk under every page of @pages, of what gather found, and copies

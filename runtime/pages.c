@@ -99,7 +99,45 @@ static bool is_blank(const struct ts_page *page)
 	return !page->resident && !page->mapping && !page->pins;
 }
 
-/* To one size: pages that were larger once, and smaller ones to join. */
+/* The largest power of two up to @count and @most. */
+static size_t piece_of(size_t count, size_t most)
+{
+	size_t piece = 1;
+
+	while (piece * 2 <= count && piece * 2 <= most)
+		piece *= 2;
+	return piece;
+}
+
+/*
+ * So that the page at unit @at, not mapped, has @count units. Stops short where
+ * the next one cannot be joined.
+ */
+static int resize(struct ts_pager *pager, struct ts_segment *segment, size_t at,
+        size_t count, struct ts_shortage *ret_shortage)
+{
+	struct ts_page *page = segment->units[at].page, *next;
+	int rc = 0;
+
+	while (page->count < count && !rc) {
+		next = ts_page_after(page);
+		if (!next || !is_blank(next))
+			break;
+		if (page->count + next->count > count)
+			rc = cut_before(
+			        pager, segment, at + count, ret_shortage);
+		if (!rc)
+			ts_page_join(page);
+	}
+	if (!rc && page->count > count)
+		rc = cut_before(pager, segment, at + count, ret_shortage);
+	return rc;
+}
+
+/*
+ * Pages of few sizes: then chunks fit where others were. What is still mapped
+ * somewhere stays as it is, unless pages have become smaller since.
+ */
 static int shape(struct ts_pager *pager, struct ts_segment *segment,
         size_t first, size_t end, struct ts_shortage *ret_shortage)
 {
@@ -108,23 +146,73 @@ static int shape(struct ts_pager *pager, struct ts_segment *segment,
 	int rc = 0;
 
 	while (at < end && !rc) {
-		struct ts_page *page = segment->units[at].page, *next;
+		struct ts_page *page = segment->units[at].page;
 
-		if (!page->resident && page->count > most)
-			rc = cut_before(
-			        pager, segment, at + most, ret_shortage);
-		next = segment->units[at].page->count + at < end
-		               ? ts_page_after(page)
-		               : NULL;
-		if (!rc && next && is_blank(page) && is_blank(next) &&
-		        page->count + next->count <= most &&
-		        at + page->count + next->count <= end) {
-			ts_page_join(page);
-			continue;
-		}
+		if (is_blank(page) || (!page->resident && page->count > most))
+			rc = resize(pager, segment, at,
+			        piece_of(end - at, most), ret_shortage);
+		page = segment->units[at].page;
+		/* What could not be joined. */
+		if (!rc && is_blank(page))
+			rc = resize(pager, segment, at,
+			        piece_of(page->count, most), ret_shortage);
 		at += segment->units[at].page->count;
 	}
 	return rc;
+}
+
+static void mark_pages(
+        struct ts_pager *pager, const struct ts_range *ranges, size_t count)
+{
+	struct ts_cursor cursor = ts_cursor_at(ranges, count);
+	struct ts_page *page;
+
+	pager->slow_number++;
+	while ((page = ts_cursor_next(pager, &cursor)))
+		page->mark = pager->slow_number;
+}
+
+/* Blocks side by side that one op uses come and go together. */
+static int join_blocks(struct ts_pager *pager, const struct ts_range *range,
+        struct ts_shortage *ret_shortage)
+{
+	size_t most = pager->page_bytes / pager->unit_bytes, sum;
+	struct ts_cursor cursor = ts_cursor_at(range, 1);
+	struct ts_page *page = ts_cursor_next(pager, &cursor), *next = page;
+
+	if (!page || !is_blank(page))
+		return 0;
+	for (sum = 0; next && sum < most; next = ts_page_after(next)) {
+		if (!is_blank(next) || next->mark != pager->slow_number)
+			break;
+		sum += next->count;
+	}
+	sum = piece_of(sum, most);
+	if (sum <= page->count)
+		return 0;
+	return resize(
+	        pager, page->segment, ts_page_first(page), sum, ret_shortage);
+}
+
+static int cut_range(struct ts_pager *pager, const struct ts_range *range,
+        struct ts_shortage *ret_shortage)
+{
+	struct ts_cursor cursor = ts_cursor_at(range, 1);
+	size_t first, end;
+	int rc;
+
+	if (!ts_cursor_next(pager, &cursor))
+		return 0;
+	first = cursor.unit;
+	end = cursor.last + 1;
+	rc = cut_before(pager, cursor.segment, first, ret_shortage);
+	if (!rc)
+		rc = cut_before(pager, cursor.segment, end, ret_shortage);
+	if (rc)
+		return rc;
+	/* One that is resident may begin before the range. */
+	first = ts_page_first(cursor.segment->units[first].page);
+	return shape(pager, cursor.segment, first, end, ret_shortage);
 }
 
 int ts_pager_cut(struct ts_pager *pager, const struct ts_range *ranges,
@@ -132,25 +220,10 @@ int ts_pager_cut(struct ts_pager *pager, const struct ts_range *ranges,
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < count && !rc; i++) {
-		struct ts_cursor cursor = ts_cursor_at(&ranges[i], 1);
-		size_t first, end;
-
-		if (!ts_cursor_next(pager, &cursor))
-			continue;
-		first = cursor.unit;
-		end = cursor.last + 1;
-		rc = cut_before(pager, cursor.segment, first, ret_shortage);
-		if (!rc)
-			rc = cut_before(
-			        pager, cursor.segment, end, ret_shortage);
-		if (!rc) {
-			/* One resident may begin before the range. */
-			first = ts_page_first(
-			        cursor.segment->units[first].page);
-			rc = shape(pager, cursor.segment, first, end,
-			        ret_shortage);
-		}
-	}
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = cut_range(pager, &ranges[i], ret_shortage);
+	mark_pages(pager, ranges, count);
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = join_blocks(pager, &ranges[i], ret_shortage);
 	return rc;
 }

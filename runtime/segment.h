@@ -71,6 +71,8 @@ struct ts_page {
 	bool opened;   /* what is mapped may be accessed */
 	bool written;  /* has content that the slots do not hold */
 	bool leaving;  /* a copy of it is being issued; see evict.c */
+	bool seeks;    /* memory; see find.c */
+	bool chosen;   /* to go; see evict.c */
 	bool spare;    /* its list is that of free pages */
 };
 
