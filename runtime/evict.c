@@ -27,9 +27,28 @@ struct order {
 struct wish {
 	const struct ts_pages *wanted; /* may be NULL */
 	uint64_t bytes;
+	uint64_t clean_until;
 	size_t saves; /* slots of host memory that may be taken */
 	bool capturing;
 };
+
+/* What the wish allows beside that. */
+static bool suits(const struct ts_pager *pager, const struct wish *wish,
+        const struct ts_page *page)
+{
+	uint64_t now, period, next;
+
+	if (!may_take(pager, page, wish->capturing))
+		return false;
+	if (!wish->clean_until || page->spare)
+		return true;
+	now = atomic_load(&pager->foresee.now);
+	period = atomic_load(&pager->foresee.period);
+	if (!period || page->written || page->fence.out > pager->out.done)
+		return false;
+	next = ts_foresee_next(page, now, period);
+	return !next || next > wish->clean_until;
+}
 
 static size_t rank_of(const struct order *order, const struct ts_page *page)
 {
@@ -54,8 +73,7 @@ static void make_order(struct ts_pager *pager, struct order *order,
 		struct ts_page *page =
 		        ts_container_of(at, struct ts_page, list);
 
-		if (may_take(pager, page, wish->capturing) &&
-		        (wish->saves || !page->written))
+		if (suits(pager, wish, page) && (wish->saves || !page->written))
 			order->bytes[rank_of(order, page)] += page->bytes;
 	}
 	order->least = 2 * TS_FORESEE_CLASSES - 1;
@@ -84,7 +102,7 @@ static int choose_page(
 	size_t saves;
 	int rc;
 
-	if (page->chosen || !may_take(pager, page, wish->capturing))
+	if (page->chosen || !suits(pager, wish, page))
 		return 0;
 	saves = page->live_units ? saves_of(page) : 0;
 	if (saves > wish->saves)
@@ -129,7 +147,7 @@ static struct ts_page *same_size(struct ts_pager *pager, struct ts_list *list,
 		size_t rank;
 
 		if (page->bytes != bytes || page->chosen ||
-		        !may_take(pager, page, wish->capturing))
+		        !suits(pager, wish, page))
 			continue;
 		rank = order->period ? rank_of(order, page) : 0;
 		if (rank < order->least || (best && rank <= best_rank))
@@ -200,10 +218,11 @@ static int choose_used(struct ts_pager *pager, struct wish *wish)
 }
 
 /* Free pages first: they owe nobody anything. */
-static int choose(struct ts_pager *pager, uint64_t bytes,
-        const struct ts_pages *wanted, size_t saves, unsigned int flags)
+static int choose(struct ts_pager *pager, const struct ts_take *take,
+        size_t saves, unsigned int flags)
 {
-	struct wish wish = {wanted, bytes, saves, flags & TS_BEGIN_ANY_CAPTURE};
+	struct wish wish = {take->wanted, take->bytes, take->clean_until, saves,
+	        flags & TS_BEGIN_ANY_CAPTURE};
 	struct order any = {0};
 	int rc;
 
@@ -242,13 +261,13 @@ static void reclaim_slots(struct ts_pager *pager, size_t wanted)
  * With a full host pool: pages that need no slot, and of others as many as
  * there are slots for. Where that finds none the shortage stands. Lock held.
  */
-static int choose_without_slots(struct ts_pager *pager, uint64_t bytes,
-        const struct ts_pages *wanted, unsigned int flags, int shortage)
+static int choose_without_slots(struct ts_pager *pager,
+        const struct ts_take *take, unsigned int flags, int shortage)
 {
 	int rc;
 
-	reclaim_slots(pager, bytes / pager->unit_bytes);
-	rc = choose(pager, bytes, wanted, pager->host.free_slots, flags);
+	reclaim_slots(pager, take->bytes / pager->unit_bytes);
+	rc = choose(pager, take, pager->host.free_slots, flags);
 	return rc || pager->victims.count ? rc : shortage;
 }
 
@@ -374,24 +393,96 @@ int ts_pager_evict(struct ts_pager *pager, struct ts_shortage *ret_shortage)
 	return ts_gpu_errno(result);
 }
 
-int ts_pager_take_pages(struct ts_pager *pager, uint64_t bytes,
-        const struct ts_pages *wanted, unsigned int flags, uint64_t *ret_taken,
+int ts_pager_take_pages(struct ts_pager *pager, const struct ts_take *take,
+        unsigned int flags, uint64_t *ret_taken,
         struct ts_shortage *ret_shortage)
 {
 	int rc;
 
 	*ret_taken = 0;
 	do {
-		rc = choose(pager, bytes, wanted, SIZE_MAX, flags);
+		rc = choose(pager, take, SIZE_MAX, flags);
 		if (!rc)
 			rc = need_slots(pager, ret_shortage);
 	} while (rc > 0);
 	if (rc < 0)
-		rc = choose_without_slots(pager, bytes, wanted, flags, rc);
+		rc = choose_without_slots(pager, take, flags, rc);
 	if (rc || !pager->victims.count)
 		return rc;
 	rc = ts_pager_evict(pager, ret_shortage);
 	for (size_t i = 0; i < pager->victims.count && !rc; i++)
 		*ret_taken += pager->victims.items[i]->bytes;
 	return rc;
+}
+
+/* ---------------------------------------------------------- ahead of need */
+
+/* The victims are those to clean: they stay, busy while they are copied. */
+static CUresult copy_victims(struct ts_pager *pager)
+{
+	uint64_t batch = 0;
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	int rc = 0;
+
+	pager->copies.count = 0;
+	pager->copies.after = (struct ts_fence){0};
+	for (size_t i = 0; i < pager->victims.count && !rc; i++) {
+		struct ts_page *page = pager->victims.items[i];
+
+		if (page->fence.op > pager->copies.after.op)
+			pager->copies.after.op = page->fence.op;
+		if (page->fence.in > pager->copies.after.in)
+			pager->copies.after.in = page->fence.in;
+		rc = ts_copies_add(pager, page, true);
+	}
+	/* Whoever uses them meanwhile waits for the gate. */
+	for (size_t i = 0; i < pager->victims.count; i++)
+		pager->victims.items[i]->resident = false;
+	if (!rc)
+		result = ts_copies_issue(pager, true, &batch);
+	for (size_t i = 0; i < pager->victims.count; i++) {
+		struct ts_page *page = pager->victims.items[i];
+
+		page->resident = true;
+		/* What was free meanwhile sits in the wrong list. */
+		ts_page_delist(pager, page);
+		ts_page_enlist(pager, page);
+		if (result != CUDA_SUCCESS)
+			continue;
+		page->fence.out = batch;
+		page->written = false;
+	}
+	return result;
+}
+
+CUresult ts_pager_clean(
+        struct ts_pager *pager, uint64_t reserve_bytes, uint64_t most_bytes)
+{
+	struct wish wish = {.bytes = reserve_bytes, .saves = SIZE_MAX};
+	struct ts_shortage ignored;
+	struct order order = {0};
+	uint64_t bytes = 0;
+
+	make_order(pager, &order, &wish, 0);
+	if (!order.period)
+		return CUDA_SUCCESS;
+	pager->victims.count = 0;
+	for (struct ts_list *at = pager->used.next;
+	        at != &pager->used && bytes < most_bytes; at = at->next) {
+		struct ts_page *page =
+		        ts_container_of(at, struct ts_page, list);
+
+		if (!page->written || !may_take(pager, page, false) ||
+		        rank_of(&order, page) < order.least)
+			continue;
+		if (ts_pages_add(&pager->victims, page))
+			break;
+		bytes += page->bytes;
+	}
+	if (!pager->victims.count)
+		return CUDA_SUCCESS;
+	/* More memory is pinned when pages have to go. */
+	if (need_slots(pager, &ignored))
+		return CUDA_SUCCESS;
+	return copy_victims(pager);
 }

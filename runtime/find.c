@@ -70,11 +70,7 @@ static struct ts_page *seeker(const struct ts_pages *pages, uint64_t bytes)
 	return NULL;
 }
 
-/*
- * What is missing: pages for which there is no idle chunk of their size, less
- * what can be created. Chunks of other sizes count beyond @scraps.
- */
-static uint64_t missing_bytes(const struct ts_pager *pager,
+uint64_t ts_pager_missing(const struct ts_pager *pager,
         const struct ts_pages *pages, unsigned int flags, uint64_t scraps)
 {
 	uint64_t need = 0, found = ts_pager_room(pager), other = 0;
@@ -134,11 +130,13 @@ int ts_pager_gather(struct ts_pager *pager, const struct ts_pages *pages,
 	uint64_t missing, taken, scraps = SCRAPS(pager);
 	int rc = measure_again(pager, ret_shortage), tries = 0;
 
-	while (!rc && (missing = missing_bytes(pager, pages, flags, scraps))) {
+	while (!rc &&
+	        (missing = ts_pager_missing(pager, pages, flags, scraps))) {
 		if (flags & TS_BEGIN_NO_EVICT)
 			return -EAGAIN;
-		rc = ts_pager_take_pages(
-		        pager, missing, pages, flags, &taken, ret_shortage);
+		rc = ts_pager_take_pages(pager,
+		        &(struct ts_take){missing, pages, 0}, flags, &taken,
+		        ret_shortage);
 		if (rc || taken)
 			continue;
 		if (scraps) {

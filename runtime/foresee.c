@@ -50,15 +50,23 @@ void ts_foresee_use(struct ts_foresee *foresee, struct ts_page *page)
 	page->next_use = period ? expected(page, now, period) : 0;
 }
 
-size_t ts_foresee_class(
+uint64_t ts_foresee_next(
         const struct ts_page *page, uint64_t now, uint64_t period)
 {
-	uint64_t next = page->next_use, away;
+	uint64_t next = page->next_use;
 
 	/* Used before the step was known, or not when it was expected. */
 	if (next <= now)
 		next = expected(page, now, period);
-	if (next <= now)
+	return next > now ? next : 0;
+}
+
+size_t ts_foresee_class(
+        const struct ts_page *page, uint64_t now, uint64_t period)
+{
+	uint64_t next = ts_foresee_next(page, now, period), away;
+
+	if (!next)
 		return TS_FORESEE_CLASSES - 1;
 	away = (next - now) * (TS_FORESEE_CLASSES - 1) / period;
 	return away < TS_FORESEE_CLASSES - 1 ? away : TS_FORESEE_CLASSES - 2;

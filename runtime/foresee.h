@@ -26,6 +26,10 @@ struct ts_foresee {
 /* The page is used now. */
 void ts_foresee_use(struct ts_foresee *foresee, struct ts_page *page);
 
+/* Number of the op that is expected to use the page next; 0: none is. */
+uint64_t ts_foresee_next(
+        const struct ts_page *page, uint64_t now, uint64_t period);
+
 /*
  * How far away the page's next use is, below TS_FORESEE_CLASSES; @period is
  * what foresee's was when the caller looked, not 0.

@@ -9,6 +9,7 @@
 #include "runtime/pager_internal.h"
 
 #define UNITS_PER_PAGE 16
+#define AHEAD_INTERVAL 8 /* ops */
 
 void ts_unit_forget(struct ts_pager *pager, struct ts_unit *unit)
 {
@@ -132,6 +133,7 @@ void ts_pager_destroy(struct ts_pager *pager, bool driver_alive)
 	ts_streams_finish(&pager->streams, driver_alive);
 	free(pager->missing.items);
 	free(pager->victims.items);
+	free(pager->early.items);
 	free(pager->copies.items);
 	pthread_cond_destroy(&pager->idle);
 	ts_mutex_finish(&pager->gate);
@@ -378,8 +380,8 @@ static int begin_small(struct ts_pager *pager, const struct ts_range *ranges,
 	int rc;
 
 	pager->page_bytes = pager->unit_bytes;
-	rc = ts_pager_take_pages(
-	        pager, UINT64_MAX, NULL, flags, &taken, ret_shortage);
+	rc = ts_pager_take_pages(pager, &(struct ts_take){UINT64_MAX, NULL, 0},
+	        flags, &taken, ret_shortage);
 	if (!rc)
 		rc = bring_missing(pager, ranges, count, flags, ret_shortage);
 	return rc == -ERANGE ? -ENOMEM : rc;
@@ -505,6 +507,7 @@ int ts_pager_begin(struct ts_pager *pager, const struct ts_range *ranges,
 	int rc = 0;
 
 	ts_mutex_lock(&pager->lock);
+	pager->captures = flags & TS_BEGIN_ANY_CAPTURE;
 	if (!begin_resident(pager, ranges, count, flags, &fence))
 		rc = -EAGAIN;
 	ts_mutex_unlock(&pager->lock);
@@ -527,7 +530,7 @@ void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
         size_t count, ts_stream_key stream, bool issued)
 {
 	struct ts_cursor cursor = ts_cursor_at(ranges, count);
-	bool noted = true, mark = false;
+	bool noted = true, mark = false, ahead = false;
 	struct ts_page *page;
 	uint64_t number;
 
@@ -541,7 +544,11 @@ void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
 	if (issued) {
 		noted = !ts_streams_issued(&pager->streams, stream, number);
 		mark = ts_streams_mark_due(&pager->streams, stream);
+		ahead = pager->streams.marks && !pager->captures &&
+		        ++pager->since_ahead >= AHEAD_INTERVAL;
 	}
+	if (ahead)
+		pager->since_ahead = 0;
 	pthread_cond_broadcast(&pager->idle);
 	ts_mutex_unlock(&pager->lock);
 	/* Nobody could wait for it later. */
@@ -549,6 +556,8 @@ void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
 		pager->ops->ctx_synchronize();
 	else if (mark)
 		ts_streams_mark(&pager->streams, stream, number, &pager->lock);
+	if (ahead)
+		ts_pager_ahead(pager);
 }
 
 void ts_pager_pin(

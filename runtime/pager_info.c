@@ -29,8 +29,9 @@ static int make_room(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
 			return rc;
 		pager->no_room = true;
 		if (!pager->chunks.idle_bytes) {
-			rc = ts_pager_take_pages(
-			        pager, over, NULL, flags, &taken, ret_shortage);
+			rc = ts_pager_take_pages(pager,
+			        &(struct ts_take){over, NULL, 0}, flags, &taken,
+			        ret_shortage);
 			if (rc)
 				return rc;
 			if (!taken)

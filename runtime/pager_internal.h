@@ -65,13 +65,15 @@ struct ts_pager {
 	bool no_room;         /* the last measurement left no whole unit */
 	unsigned int skipped; /* measurements left out since then */
 	struct ts_pager_stats stats;
+	unsigned int since_ahead; /* ops since work was done ahead */
+	bool captures; /* something captured when the last op began */
 
 	/* Guarded by gate; written with the lock too. */
 	CUcontext context;
 
 	/* Guarded by gate. */
 	uint32_t peers; /* devices beside its own that reach its memory */
-	struct ts_pages missing, victims;
+	struct ts_pages missing, victims, early;
 	struct ts_enforce *enforce; /* the plan in force, or NULL; enforce.h */
 	struct ts_copies copies;
 };
@@ -132,15 +134,23 @@ int ts_pager_cut(struct ts_pager *pager, const struct ts_range *ranges,
 
 /* ---------------------------------------------------------------- evict.c */
 
+/* Who is asked for memory, and for how much. */
+struct ts_take {
+	uint64_t bytes;
+	const struct ts_pages *wanted; /* what for; may be NULL */
+	/* Not 0: nothing that has to be copied, or is used before that op. */
+	uint64_t clean_until;
+};
+
 /*
- * Takes about @bytes from whoever has them: at least a page, or nothing with
+ * Takes about so much from whoever has it: at least a page, or nothing with
  * *ret_taken = 0. Of those that may go about as well as others, it prefers what
- * @wanted (may be NULL) can have without a call: the chunks that are mapped
- * there still, then others of the same sizes. Nothing is waited for but memory
- * to copy to. Gate and lock held; the lock is let go for driver calls.
+ * the wanted can have without a call: the chunks that are mapped there still,
+ * then others of the same sizes. Nothing is waited for but memory to copy to.
+ * Gate and lock held; the lock is let go for driver calls.
  */
-int ts_pager_take_pages(struct ts_pager *pager, uint64_t bytes,
-        const struct ts_pages *wanted, unsigned int flags, uint64_t *ret_taken,
+int ts_pager_take_pages(struct ts_pager *pager, const struct ts_take *take,
+        unsigned int flags, uint64_t *ret_taken,
         struct ts_shortage *ret_shortage);
 
 /*
@@ -150,7 +160,27 @@ int ts_pager_take_pages(struct ts_pager *pager, uint64_t bytes,
  */
 int ts_pager_evict(struct ts_pager *pager, struct ts_shortage *ret_shortage);
 
+/*
+ * Copies out, ahead of need, what would be taken next: at most @most_bytes of
+ * the first @reserve_bytes that would go. The pages stay where they are. Gate
+ * and lock as above.
+ */
+CUresult ts_pager_clean(
+        struct ts_pager *pager, uint64_t reserve_bytes, uint64_t most_bytes);
+
+/* ---------------------------------------------------------------- ahead.c */
+
+/* Work that can be done before it is needed; never waits for the gate. */
+void ts_pager_ahead(struct ts_pager *pager);
+
 /* ----------------------------------------------------------------- find.c */
+
+/*
+ * What is missing for @pages: those for which there is no idle chunk of their
+ * size, less what can be created. Chunks of other sizes count beyond @scraps.
+ */
+uint64_t ts_pager_missing(const struct ts_pager *pager,
+        const struct ts_pages *pages, unsigned int flags, uint64_t scraps);
 
 /*
  * Sees to it that there is memory for @pages, idle or to be created, by taking

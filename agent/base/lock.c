@@ -25,6 +25,15 @@ void ts_mutex_lock(struct ts_mutex *mutex)
 	held_ranks |= 1u << mutex->rank;
 }
 
+bool ts_mutex_try_lock(struct ts_mutex *mutex)
+{
+	ts_assert(held_ranks >> mutex->rank == 0);
+	if (pthread_mutex_trylock(&mutex->mutex))
+		return false;
+	held_ranks |= 1u << mutex->rank;
+	return true;
+}
+
 void ts_mutex_unlock(struct ts_mutex *mutex)
 {
 	ts_assert(held_ranks & 1u << mutex->rank);

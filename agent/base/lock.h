@@ -8,6 +8,7 @@
 #define TS_LOCK_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <time.h>
 
 enum ts_rank {
@@ -39,6 +40,7 @@ struct ts_mutex {
 void ts_mutex_init(struct ts_mutex *mutex, enum ts_rank rank);
 void ts_mutex_finish(struct ts_mutex *mutex);
 void ts_mutex_lock(struct ts_mutex *mutex);
+bool ts_mutex_try_lock(struct ts_mutex *mutex);
 void ts_mutex_unlock(struct ts_mutex *mutex);
 
 /* Waits for @cond with @mutex, which the caller holds. */
