@@ -21,6 +21,7 @@ struct order {
 	uint64_t now, period; /* period 0: as they come, longest unused first */
 	uint64_t bytes[2 * TS_FORESEE_CLASSES]; /* by rank, that may go */
 	size_t least;                           /* of the last that goes */
+	uint64_t reach; /* without a period: of the list's beginning */
 };
 
 /* What is to be found. */
@@ -65,6 +66,7 @@ static void make_order(struct ts_pager *pager, struct order *order,
 	order->now = atomic_load(&pager->foresee.now);
 	order->period = atomic_load(&pager->foresee.period);
 	order->least = 0;
+	order->reach = wish->bytes + slack;
 	if (!order->period)
 		return;
 	memset(order->bytes, 0, sizeof(order->bytes));
@@ -139,6 +141,7 @@ static struct ts_page *same_size(struct ts_pager *pager, struct ts_list *list,
         const struct wish *wish, const struct order *order, uint64_t bytes)
 {
 	struct ts_page *best = NULL;
+	uint64_t passed = 0;
 	size_t best_rank = 0;
 
 	for (struct ts_list *at = list->next; at != list; at = at->next) {
@@ -146,6 +149,9 @@ static struct ts_page *same_size(struct ts_pager *pager, struct ts_list *list,
 		        ts_container_of(at, struct ts_page, list);
 		size_t rank;
 
+		passed += page->bytes;
+		if (!order->period && passed > order->reach)
+			break;
 		if (page->bytes != bytes || page->chosen ||
 		        !suits(pager, wish, page))
 			continue;
@@ -223,7 +229,7 @@ static int choose(struct ts_pager *pager, const struct ts_take *take,
 {
 	struct wish wish = {take->wanted, take->bytes, take->clean_until, saves,
 	        flags & TS_BEGIN_ANY_CAPTURE};
-	struct order any = {0};
+	struct order any = {.reach = UINT64_MAX};
 	int rc;
 
 	pager->victims.count = 0;

@@ -59,7 +59,10 @@ static bool usable(const struct ts_pager *pager, const struct ts_chunk *chunk,
 }
 
 /* Idle memory of the wrong sizes that is left alone rather than recut. */
-#define SCRAPS(pager) (32 * (pager)->unit_bytes)
+static uint64_t scraps_of(const struct ts_pager *pager)
+{
+	return pager->chunks.created_bytes / 128;
+}
 
 /* A page of the size that has found nothing yet. */
 static struct ts_page *seeker(const struct ts_pages *pages, uint64_t bytes)
@@ -92,7 +95,7 @@ uint64_t ts_pager_missing(const struct ts_pager *pager,
 	}
 	for (size_t i = 0; i < pages->count; i++)
 		need += pages->items[i]->seeks ? pages->items[i]->bytes : 0;
-	found += other > scraps ? other - scraps : 0;
+	found += other > scraps ? other : 0;
 	return found < need ? need - found : 0;
 }
 
@@ -127,7 +130,7 @@ static int last_resort(struct ts_pager *pager, size_t own_busy,
 int ts_pager_gather(struct ts_pager *pager, const struct ts_pages *pages,
         size_t own_busy, unsigned int flags, struct ts_shortage *ret_shortage)
 {
-	uint64_t missing, taken, scraps = SCRAPS(pager);
+	uint64_t missing, taken, scraps = scraps_of(pager);
 	int rc = measure_again(pager, ret_shortage), tries = 0;
 
 	while (!rc &&

@@ -177,7 +177,8 @@ void ts_pager_ahead(struct ts_pager *pager);
 
 /*
  * What is missing for @pages: those for which there is no idle chunk of their
- * size, less what can be created. Chunks of other sizes count beyond @scraps.
+ * size, less what can be created. Chunks of other sizes count where they are
+ * more than @scraps.
  */
 uint64_t ts_pager_missing(const struct ts_pager *pager,
         const struct ts_pages *pages, unsigned int flags, uint64_t scraps);
