@@ -7,8 +7,6 @@
  */
 #include "runtime/pager_internal.h"
 
-#define MEBIBYTE (1ull << 20)
-
 /* Batches that may be under way each way: more would only queue. */
 #define BATCHES_OUT 4
 #define BATCHES_IN  6
@@ -112,8 +110,10 @@ void ts_pager_ahead(struct ts_pager *pager)
 	ts_copyq_poll(&pager->in, &pager->lock);
 	ts_mutex_lock(&pager->lock);
 	ts_streams_poll(&pager->streams, &pager->lock);
-	rc = clean(pager);
-	if (rc == CUDA_SUCCESS)
+	/* A plan says itself what is done when. */
+	if (!pager->enforce)
+		rc = clean(pager);
+	if (!pager->enforce && rc == CUDA_SUCCESS)
 		prefetch(pager);
 	ts_mutex_unlock(&pager->lock);
 	ts_pager_leave_context(pager, entered);

@@ -305,7 +305,6 @@ static int bring_fixed(struct ts_pager *pager)
 {
 	struct ts_shortage shortage = {0};
 	struct ts_map_node *node = ts_map_ceiling(&pager->segments, 0);
-	uint64_t bytes = 0;
 	int rc = 0;
 
 	pager->missing.count = 0;
@@ -318,12 +317,11 @@ static int bring_fixed(struct ts_pager *pager)
 		if (is_plannable(segment) || page->resident ||
 		        !page->live_units)
 			continue;
-		bytes += page->bytes;
 		rc = ts_pages_add(&pager->missing, page);
 	}
 	if (!rc && pager->missing.count)
-		rc = ts_pager_gather(
-		        pager, bytes, 0, TS_BEGIN_NO_EVICT, &shortage);
+		rc = ts_pager_gather(pager, &pager->missing, 0,
+		        TS_BEGIN_NO_EVICT, &shortage);
 	if (!rc && pager->missing.count)
 		rc = ts_pager_bring(pager, &pager->missing, 0, &shortage);
 	return rc == -EAGAIN ? -ENOSPC : rc;
