@@ -12,7 +12,8 @@
 #include <time.h>
 
 enum ts_rank {
-	/* Where the program stands in its plan; held across driver calls too. */
+	/* Where the program stands in its plan; held across driver calls too.
+	 */
 	TS_RANK_PLAN,
 	/*
 	 * The mover's gate of one device (runtime/pager.c): one thread at a
