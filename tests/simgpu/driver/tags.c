@@ -210,7 +210,23 @@ static void tagged_bytes(const struct sg_piece *piece, uint64_t from,
 	unsigned size = element_bytes(piece->type);
 	unsigned char whole[8];
 
-	/* Whole elements of the commonest type, fast. */
+	/* Whole elements of the commonest types, fast. */
+	if (piece->type == SG_TYPE_BF16 && from % 2 == 0) {
+		uint64_t i = from / 2, count = n / 2;
+
+		for (uint64_t k = 0; k < count; k++) {
+			float f = (float)number(piece->tag, i + k);
+			uint32_t bits;
+			uint16_t half;
+
+			memcpy(&bits, &f, 4);
+			half = (uint16_t)(bits >> 16);
+			memcpy(out + 2 * k, &half, 2);
+		}
+		from += 2 * count;
+		out += 2 * count;
+		n -= 2 * count;
+	}
 	if (piece->type == SG_TYPE_F32 && from % 4 == 0) {
 		uint64_t i = from / 4, count = n / 4;
 
