@@ -187,7 +187,8 @@ static void make_offer(struct scratch *s, uint32_t op)
 
 		closure_shares(s, gap, &ns);
 		offer->costs[offer->n++] = (struct byte_cost){
-		        ns / (double)gap->size_bytes, (double)gap->size_bytes};
+		        .ns_per_byte = ns / (double)gap->size_bytes,
+		        .bytes = (double)gap->size_bytes};
 	}
 	for (uint32_t i = 0; i < s->n_gaps; i++)
 		clear_shares(s, &g->gaps[s->gaps[i]]);

@@ -18,17 +18,12 @@ struct ts_cover_options {
 	/* Nothing is replayed; nothing is swapped. */
 	bool no_replays;
 	bool no_swaps;
-	/* Free copies are looked for first, dearest replay first. */
-	bool free_first;
 	/* Price per byte and per time above the limit that a gap spans. */
 	bool by_area;
 	/* Memory is set aside while a copy back is on its way. */
 	bool reserve;
 	/* Longest time that a replay may bring what it reads back early. */
 	double pull_ns;
-	/* What a ns of a copy that nothing hides counts beside one of replay.
-	 */
-	double link_weight;
 	/* Share of the link's speed that is counted on. */
 	double link_share;
 };
@@ -77,12 +72,5 @@ void ts_cover_move_times(
  */
 int ts_cover_run(struct ts_cover *cover, const struct ts_cover_options *options,
         const uint32_t *share_until, struct ts_choice *choice);
-
-/*
- * Memory by op that the compiled @program takes if copies took no time; in
- * @ret_bytes, by op.
- */
-void ts_program_memory(const struct ts_program *program,
-        const struct ts_choice *choice, uint64_t *ret_bytes);
 
 #endif

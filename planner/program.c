@@ -390,3 +390,43 @@ int ts_program_compile(struct ts_program *p, const struct ts_choice *choice)
 		drop_old_scratch(p, TS_NONE);
 	return err;
 }
+
+void ts_program_memory(const struct ts_program *p,
+        const struct ts_choice *choice, uint64_t *bytes)
+{
+	const struct ts_graph *g = p->graph;
+	uint64_t used = g->base_bytes;
+	uint32_t op = TS_NONE;
+
+	/* What comes back by op, then the highest at it. */
+	memset(bytes, 0, g->n_ops * sizeof(*bytes));
+	for (uint32_t gap = 0; gap < g->n_gaps; gap++) {
+		uint64_t size = g->gaps[gap].size_bytes;
+
+		if (choice->action[gap] != TS_SWAP)
+			continue;
+		bytes[p->need_op[gap] % g->n_ops] += size;
+		if (p->need_op[gap] >= g->n_ops)
+			used -= size;
+	}
+	for (uint32_t k = 0; k < p->n_instrs; k++) {
+		const struct ts_instr *instr = &p->instrs[k];
+
+		if (instr->op != op) {
+			op = instr->op;
+			used += bytes[op];
+			bytes[op] = 0;
+		}
+		used += instr->alloc_bytes;
+		if (used > bytes[op])
+			bytes[op] = used;
+		used -= instr->free_bytes;
+		if (instr->value != TS_NONE)
+			continue;
+		for (uint32_t i = g->from_first[op]; i < g->from_first[op + 1];
+		        i++) {
+			if (choice->action[i] != TS_KEEP)
+				used -= g->gaps[i].size_bytes;
+		}
+	}
+}

@@ -89,4 +89,11 @@ void ts_program_finish(struct ts_program *program);
 int ts_program_compile(
         struct ts_program *program, const struct ts_choice *choice);
 
+/*
+ * Memory by op that the compiled @program takes if copies took no time; in
+ * @ret_bytes, by op.
+ */
+void ts_program_memory(const struct ts_program *program,
+        const struct ts_choice *choice, uint64_t *ret_bytes);
+
 #endif

@@ -204,11 +204,9 @@ static struct ts_cover_options options_of(
 {
 	return (struct ts_cover_options){.no_swaps = s->no_swaps,
 	        .no_replays = setting->no_replays,
-	        .free_first = true,
 	        .by_area = setting->by_area,
 	        .reserve = setting->reserve,
 	        .pull_ns = region * setting->pull,
-	        .link_weight = 1,
 	        .link_share = LINK_SHARE,
 	        .limit_bytes =
 	                (uint64_t)((double)s->limit_bytes * (1 - HEADROOM))};
