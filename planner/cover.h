@@ -68,7 +68,8 @@ void ts_cover_move_times(
         struct ts_cover *cover, const double *time_ns, double share);
 /*
  * Marks gaps of @choice until all ops fit (see n_failed). cover->memory then
- * is the memory by op as this pass sees it. 0 or -ENOMEM.
+ * is the memory by op as this pass sees it. @share_until: by op, last op that
+ * shares what is replayed for it (struct ts_program). 0 or -ENOMEM.
  */
 int ts_cover_run(struct ts_cover *cover, const struct ts_cover_options *options,
         const uint32_t *share_until, struct ts_choice *choice);

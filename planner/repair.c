@@ -27,10 +27,6 @@ int ts_search_init(
 	if (!err)
 		err = ts_pass_init(&s->pass, graph);
 	if (!err)
-		err = ts_cover_init(&s->cover, &s->pass);
-	if (!err)
-		err = ts_program_init(&s->program, graph);
-	if (!err)
 		err = ts_choice_init(&s->trial, graph->n_gaps);
 	if (!err)
 		err = ts_choice_init(&s->best.choice, graph->n_gaps);

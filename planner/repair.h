@@ -22,6 +22,7 @@ struct ts_search {
 	const struct ts_graph *graph;
 	struct ts_model *model;
 	struct ts_pass pass;
+	/* Both made by the first ts_search_cover(); long tapes do without. */
 	struct ts_cover cover;
 	/* The trial compiled, for windows that depend on memory. */
 	struct ts_program program;
@@ -46,7 +47,10 @@ void ts_search_finish(struct ts_search *search);
 int ts_search_offer(struct ts_search *search, enum ts_window_mode windows,
         struct ts_outcome *ret_outcome);
 
-/* Sets the windows of search->trial. 0, -ENOMEM, or -EINVAL: impossible. */
+/*
+ * Sets the windows of search->trial; TS_WINDOWS_ROOM only after
+ * ts_search_cover(). 0, -ENOMEM, or -EINVAL: impossible.
+ */
 int ts_search_windows(struct ts_search *search, enum ts_window_mode windows);
 
 /*

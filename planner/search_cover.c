@@ -236,6 +236,10 @@ int ts_search_cover(struct ts_search *s)
 	uint32_t first = TS_NONE;
 	int err = bytes ? 0 : -ENOMEM;
 
+	if (!err && !s->cover.pass)
+		err = ts_cover_init(&s->cover, &s->pass);
+	if (!err && !s->program.graph)
+		err = ts_program_init(&s->program, s->graph);
 	for (uint32_t i = 0; !err && i < N_SETTINGS; i++) {
 		step_ns[i] = TS_NEVER;
 		if (i + 1 == N_SETTINGS && !poor(s))
