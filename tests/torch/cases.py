@@ -275,6 +275,29 @@ def gpt(name, *arguments, steps=4, **more):
     )
 
 
+FRAGMENTS_CAP = 1100 << 20
+
+
+def fragments():
+    """What PyTorch alone cannot place under a cap runs, and nothing moves."""
+    script = WORKLOADS / "fragments.py"
+    alone = launch(Spec(script, ("--cap", FRAGMENTS_CAP), device="h200"))
+    expect(alone.code, "PyTorch alone found the room")
+    expect("OutOfMemoryError" in alone.err, alone.err[-2000:])
+    unlimited = run_once(Spec(script, device="h200"))
+    limit = unlimited.report["context_bytes"] + FRAGMENTS_CAP
+    expect(
+        unlimited.report["physical_peak_bytes"] > limit,
+        f"without a limit the peak is {unlimited.report}",
+    )
+    outcome = run(Spec(script, device="h200", limit=str(limit)))
+    check_capped(outcome, limit)
+    moved = outcome.status["devices"][0]["moved"]
+    expect(moved["reclaimed_pages"], f"nothing was taken back: {moved}")
+    expect_equal(moved["out_bytes"] + moved["in_bytes"], 0, "bytes moved")
+    expect_equal(outcome.out, unlimited.out, "output under the limit")
+
+
 def bad_limit(value):
     """A limit that is none: one clear line, and the program still runs."""
     spec = Spec(
@@ -402,6 +425,7 @@ def all_cases():
         )
     cases += mutation.all_cases()
     cases += content.all_cases()
+    cases.append(Case("torch/fragments", fragments))
     cases.append(Case("torch/roofline", roofline))
     cases.append(Case("torch/products", products))
     cases.append(Case("torch/quiet", quiet))
