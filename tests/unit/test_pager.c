@@ -87,6 +87,69 @@ START_TEST(what_is_used_last_goes_where_the_step_is_known)
 }
 END_TEST
 
+#define FILLERS 16 /* small ops between those on blocks */
+
+/* Three blocks in turn with room for two, and time between their ops. */
+START_TEST(what_is_used_next_comes_back_before_its_op)
+{
+	uint64_t blocks[3], small, now = 1, before;
+	unsigned int late = 0;
+
+	setup_with(9, 64);
+	for (int i = 0; i < 3; i++)
+		blocks[i] = alloc(4 * PAGE);
+	small = alloc(100);
+	for (int i = 0; i < 3; i++)
+		write_op(blocks[i], 4 * PAGE, 1 + i, STREAM_A);
+	for (int turn = 0; turn < 18; turn++) {
+		uint64_t period = turn < 6 ? 0 : 3 * (1 + FILLERS);
+
+		ts_pager_tell_time(pager, now++, period);
+		before = stats().in_bytes;
+		expect_bytes(blocks[turn % 3], 4 * PAGE, 1 + turn % 3);
+		late += turn >= 9 && stats().in_bytes != before;
+		for (int i = 0; i < FILLERS; i++) {
+			ts_pager_tell_time(pager, now++, period);
+			read_op(small, 100);
+			fake_gpu_ops.ctx_synchronize();
+		}
+	}
+	ck_assert_uint_eq(late, 0);
+	ck_assert_uint_le(fake_gpu.peak_bytes, CONTEXT + 9 * PAGE);
+	teardown();
+}
+END_TEST
+
+/* What goes next is saved while it stays, so that it goes without a copy. */
+START_TEST(what_goes_next_is_saved_ahead)
+{
+	uint64_t blocks[3], small, now = 1, copied;
+
+	setup_with(13, 64);
+	for (int i = 0; i < 3; i++)
+		blocks[i] = alloc(4 * PAGE);
+	small = alloc(100);
+	for (int turn = 0; turn < 6 * 16; turn++) {
+		ts_pager_tell_time(pager, now++, turn < 48 ? 0 : 16);
+		if (turn % 16 < 3)
+			write_op(blocks[turn % 16], 4 * PAGE, 5 + turn % 16,
+			        STREAM_A);
+		else
+			read_op(small, 100);
+		/* Nothing is done ahead before something had to go. */
+		if (turn == 40)
+			read_op(alloc(4 * PAGE), 4 * PAGE);
+		fake_gpu_ops.ctx_synchronize();
+	}
+	copied = stats().out_bytes;
+	read_op(alloc(2 * PAGE), 2 * PAGE);
+	ck_assert_uint_eq(stats().out_bytes, copied);
+	for (int i = 0; i < 3; i++)
+		expect_bytes(blocks[i], 4 * PAGE, 5 + i);
+	teardown();
+}
+END_TEST
+
 #define SLAB_PAGES ((64ull << 20) / PAGE) /* of the host pool */
 
 START_TEST(copies_stay_within_one_pinned_allocation)
@@ -652,6 +715,8 @@ static void add_tests(TCase *tests)
 	        tests, least_recently_used_block_goes_and_comes_back_whole);
 	tcase_add_test(tests, large_block_moves_with_one_copy_and_one_call);
 	tcase_add_test(tests, what_is_used_last_goes_where_the_step_is_known);
+	tcase_add_test(tests, what_is_used_next_comes_back_before_its_op);
+	tcase_add_test(tests, what_goes_next_is_saved_ahead);
 	tcase_add_test(tests, copies_stay_within_one_pinned_allocation);
 	tcase_add_test(tests, free_pages_are_taken_first_and_without_a_copy);
 	tcase_add_test(tests, page_never_written_is_dropped_without_a_copy);
