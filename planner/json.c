@@ -100,7 +100,7 @@ int ts_json_number(const struct ts_json_at *at, const char *key, bool optional,
 int ts_json_enum(const struct ts_json_at *at, const char *key,
         const char *const *names, unsigned *ret_value)
 {
-	const char *text;
+	const char *text = "";
 	int err = ts_json_text(at, key, false, &text);
 
 	if (err)
@@ -190,7 +190,7 @@ int ts_json_load(const char *text, size_t length, const char *schema,
         json_t **ret_root, struct ts_input_error *error)
 {
 	struct ts_json_at at = {.error = error};
-	const char *name, *version;
+	const char *name = "", *version = "";
 	json_error_t parse;
 	json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &parse);
 	int err;
