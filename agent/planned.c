@@ -21,6 +21,10 @@
  * it is put into force anew; after one more it is made anew.
  */
 #define BAD_STEPS_MAX 2
+/* Steps are timed over so many ops between them. */
+#define BETWEEN_TIMED 64
+/* After so many the program may have gone over to other steps. */
+#define BETWEEN_OTHER 1000
 /* Plans that never carried a step through; then the pager stays alone. */
 #define PLANS_IN_VAIN_MAX 6
 
@@ -34,11 +38,12 @@ static struct {
 	int device;
 	struct ts_follow follow;
 	struct ts_planned_plan made;
-	json_t *json;   /* the plan, as it is written */
-	bool adopted;   /* pages are as the plan wants them */
-	bool on_step;   /* the plan is in force, and op `at` comes next */
-	bool at_border; /* a whole step has just passed */
+	json_t *json; /* the plan, as it is written */
+	bool adopted; /* pages are as the plan wants them */
+	bool on_step; /* op `at` of the step comes next */
+	bool to_join; /* at its start the plan has to come into force */
 	uint32_t at;
+	uint64_t between;       /* ops since the last step ended */
 	unsigned int bad_steps; /* in a row, in which it did not hold */
 	unsigned int in_vain;   /* plans without a good step, in a row */
 	bool carried;           /* this plan carried a step through */
@@ -57,7 +62,6 @@ static void drop_plan(void)
 	ts_follow_finish(&planned.follow);
 	ts_planned_plan_finish(&planned.made);
 	planned.on_step = false;
-	planned.at_border = false;
 	planned.adopted = false;
 	planned.in_vain = planned.carried ? 0 : planned.in_vain + 1;
 	if (planned.in_vain < PLANS_IN_VAIN_MAX)
@@ -70,7 +74,6 @@ static void leave(void)
 	planned.figures.left += planned.on_step;
 	ts_planned_clock_stop();
 	planned.on_step = false;
-	planned.at_border = false;
 	ts_follow_reset(&planned.follow);
 }
 
@@ -92,20 +95,19 @@ static bool join(struct ts_pager *pager)
 	return !rc;
 }
 
-/* Lock held. True where the plan is in force for this op. */
-static bool find_step(struct ts_pager *pager, const struct ts_follow_op *op)
+/* The step begins with the op that comes. Lock held. False: no plan. */
+static bool begin_step(struct ts_pager *pager)
 {
-	bool border = planned.at_border;
-
-	planned.at_border = ts_follow_push(&planned.follow, op);
-	if (!border || !ts_follow_is(&planned.follow, 0, op))
-		return false;
+	if (!planned.to_join && !planned.between)
+		return true;
 	if (!join(pager)) {
 		drop_plan();
 		return false;
 	}
-	planned.on_step = true;
-	planned.at = 0;
+	if (planned.between > BETWEEN_TIMED)
+		ts_planned_clock_stop();
+	planned.to_join = false;
+	planned.between = 0;
 	atomic_store(&planned.missed, 0);
 	ts_enforce_astray(pager);
 	return true;
@@ -135,8 +137,7 @@ static void end_step(struct ts_pager *pager)
 	/* Chunks may have changed hands; then addresses may have moved. */
 	if (planned.bad_steps == BAD_STEPS_MAX) {
 		planned.adopted = false;
-		leave();
-		planned.at_border = true;
+		planned.to_join = true;
 		return;
 	}
 	ts_log(TS_LOG_DEBUG, "plan: does not hold, a new one follows");
@@ -154,17 +155,37 @@ static void skip_doubtful(struct ts_op *op)
 			op->ranges[i].bytes = 0;
 }
 
+/* A whole step has just passed: the next one may go by the plan. Lock held. */
+static void look_for_step(const struct ts_follow_op *op)
+{
+	if (!ts_follow_push(&planned.follow, op))
+		return;
+	planned.on_step = true;
+	planned.to_join = true;
+	planned.between = 0;
+	planned.at = 0;
+}
+
 /* Lock held. */
 static void follow_op(struct ts_pager *pager, struct ts_op *item,
         const struct ts_follow_op *op)
 {
-	if (!planned.on_step && !find_step(pager, op))
-		return;
-	if (!ts_follow_is(&planned.follow, planned.at, op)) {
-		leave();
-		planned.at_border = ts_follow_push(&planned.follow, op);
+	if (!planned.on_step) {
+		look_for_step(op);
 		return;
 	}
+	if (!ts_follow_is(&planned.follow, planned.at, op)) {
+		/* Between steps there may be anything. */
+		if (!planned.at) {
+			planned.between++;
+			return;
+		}
+		leave();
+		look_for_step(op);
+		return;
+	}
+	if (!planned.at && !begin_step(pager))
+		return;
 	skip_doubtful(item);
 	if (!planned.at)
 		ts_planned_clock_step(ts_agent.ops, (CUstream)op->stream);
@@ -219,7 +240,6 @@ static void catch_up(const struct ts_recording *step)
 	struct ts_tape *tape = &ts_agent.tape;
 	uint64_t at = step->first_op + step->op_count;
 
-	planned.at_border = true;
 	ts_mutex_lock(&tape->lock);
 	for (; at < tape->op_count; at++) {
 		const struct ts_tape_op *op;
@@ -227,7 +247,7 @@ static void catch_up(const struct ts_recording *step)
 		if (at < tape->oldest_op)
 			continue;
 		op = ts_tape_op(tape, at);
-		planned.at_border = ts_follow_push(&planned.follow,
+		ts_follow_push(&planned.follow,
 		        &(struct ts_follow_op){op->signature, op->stream});
 	}
 	ts_mutex_unlock(&tape->lock);
@@ -277,6 +297,19 @@ static bool is_followed(const struct ts_recording *step)
 	return same;
 }
 
+/* The planner knew of pages that move; people know the whole device. */
+static void tell_all(
+        struct ts_plan *plan, const struct ts_enforce_survey *survey)
+{
+	uint64_t others =
+	        survey->other_bytes + survey->fixed_pages * survey->page_bytes;
+
+	plan->limit_bytes = survey->limit_bytes;
+	plan->predicted_peak_bytes += others;
+	plan->unlimited_peak_bytes += others;
+	plan->smallest_feasible_limit_bytes += others;
+}
+
 /* Lock held. */
 static int make_plan(struct ts_pager *pager, const struct ts_observed *observed)
 {
@@ -295,6 +328,7 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed)
 	free(survey.segments);
 	if (rc)
 		return rc;
+	tell_all(&planned.made.plan, &survey);
 	rc = start_following(&observed->step);
 	if (rc) {
 		ts_planned_plan_finish(&planned.made);
@@ -313,7 +347,8 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed)
 	if (planned.in_vain >= PLANS_IN_VAIN_MAX)
 		return false;
 	if (atomic_load(&planned.has_plan)) {
-		if (planned.on_step || is_followed(&observed->step))
+		if ((planned.on_step && planned.between < BETWEEN_OTHER) ||
+		        is_followed(&observed->step))
 			return false;
 		drop_plan();
 	}

@@ -27,7 +27,7 @@ struct work {
 	uint32_t *gap_list;  /* gaps that are swapped, ascending */
 	struct ts_plan_hold *holds;
 	uint32_t n_holds, holds_room;
-	struct ts_profile profile; /* shares all but values and signatures */
+	struct ts_profile profile; /* shares all but values */
 	struct ts_planned_run run; /* of the plan at hand */
 };
 
@@ -278,27 +278,21 @@ static uint64_t movable_bytes(const struct work *work, uint32_t value)
 	return end > first ? (end - first) * page : 0;
 }
 
-/* The step's profile as pages see it: swaps only, of what are whole pages. */
+/* The step's profile as pages see it: what are whole pages can leave. */
 static int make_profile(struct work *work)
 {
 	const struct ts_profile *from = work->step->profile;
 	struct ts_profile *to = &work->profile;
 	size_t values = from->n_values * sizeof(*to->values);
-	size_t signatures = from->n_signatures * sizeof(*to->signatures);
 
 	*to = *from;
 	to->resident_bytes = 0;
 	to->values = malloc(values + 1);
-	to->signatures = malloc(signatures + 1);
-	if (!to->values || !to->signatures)
+	if (!to->values)
 		return -ENOMEM;
 	memcpy(to->values, from->values, values);
-	memcpy(to->signatures, from->signatures, signatures);
 	for (uint32_t v = 0; v < to->n_values; v++)
 		to->values[v].size_bytes = movable_bytes(work, v);
-	/* Replays come with their proof. */
-	for (uint32_t i = 0; i < to->n_signatures; i++)
-		to->signatures[i].replayable = false;
 	return 0;
 }
 
@@ -321,6 +315,8 @@ static int try_limit(struct work *work, const struct ts_graph *g,
 
 	memset(made, 0, sizeof(*made));
 	options.pages = false;
+	/* Replays come with their proof. */
+	options.no_replay = true;
 	/* What is less than a page does not move. */
 	options.min_gap_bytes = work->step->survey->page_bytes;
 	rc = ts_plan_make(
@@ -384,7 +380,6 @@ int ts_planned_make(
 	ts_graph_finish(&graph);
 out:
 	free(work.profile.values);
-	free(work.profile.signatures);
 	free(work.lives);
 	free(work.first_gap);
 	free(work.gap_list);

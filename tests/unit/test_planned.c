@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Following a step, and chunks for its pages. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/planned_follow.h"
+#include "runtime/plan_pages.h"
+#include "tests/unit/suite.h"
+
+static bool push(struct ts_follow *follow, uint64_t signature)
+{
+	return ts_follow_push(follow, &(struct ts_follow_op){signature, 1});
+}
+
+/* Pushes ops named by the letters of @text; how many ended a step. */
+static unsigned int push_all(struct ts_follow *follow, const char *text)
+{
+	unsigned int steps = 0;
+
+	while (*text)
+		steps += push(follow, (uint64_t)*text++);
+	return steps;
+}
+
+static void follow_text(struct ts_follow *follow, const char *text)
+{
+	struct ts_follow_op ops[64];
+	uint32_t n = (uint32_t)strlen(text);
+
+	for (uint32_t i = 0; i < n; i++)
+		ops[i] = (struct ts_follow_op){(uint64_t)text[i], 1};
+	ck_assert_int_eq(ts_follow_init(follow, ops, n), 0);
+}
+
+START_TEST(whole_steps_are_found)
+{
+	struct ts_follow follow;
+
+	follow_text(&follow, "abcde");
+	ck_assert_uint_eq(push_all(&follow, "abcd"), 0);
+	ck_assert_uint_eq(push_all(&follow, "e"), 1);
+	ck_assert_uint_eq(push_all(&follow, "abcdeabcde"), 2);
+	ts_follow_finish(&follow);
+}
+END_TEST
+
+START_TEST(other_work_between_is_no_step)
+{
+	struct ts_follow follow;
+
+	follow_text(&follow, "abcde");
+	/* An evaluation, a step cut short, one with an op too many. */
+	ck_assert_uint_eq(push_all(&follow, "abxabcabcdabcxde"), 0);
+	/* The first whole one after it counts. */
+	ck_assert_uint_eq(push_all(&follow, "abcde"), 1);
+	ts_follow_finish(&follow);
+}
+END_TEST
+
+START_TEST(steps_that_begin_as_they_go_on_are_found)
+{
+	struct ts_follow follow;
+
+	follow_text(&follow, "aabaac");
+	/* The step begins with the third op: the start overlaps itself. */
+	ck_assert_uint_eq(push_all(&follow, "aabaabaac"), 1);
+	ck_assert_uint_eq(push_all(&follow, "aaabaac"), 1);
+	ts_follow_finish(&follow);
+}
+END_TEST
+
+START_TEST(another_stream_is_another_op)
+{
+	struct ts_follow follow;
+
+	follow_text(&follow, "abc");
+	push_all(&follow, "ab");
+	ck_assert(!ts_follow_push(&follow, &(struct ts_follow_op){'c', 2}));
+	ck_assert_uint_eq(follow.matched, 0);
+	ts_follow_finish(&follow);
+}
+END_TEST
+
+START_TEST(reset_forgets)
+{
+	struct ts_follow follow;
+
+	follow_text(&follow, "abc");
+	push_all(&follow, "ab");
+	ts_follow_reset(&follow);
+	ck_assert_uint_eq(push_all(&follow, "c"), 0);
+	ck_assert_uint_eq(push_all(&follow, "abc"), 1);
+	ts_follow_finish(&follow);
+}
+END_TEST
+
+#define PAGE 0x1000u
+#define BASE 0x100000u
+
+static const struct ts_plan_segment segment = {BASE, 64};
+
+static struct ts_plan_hold hold(uint32_t first, uint32_t pages, uint32_t from,
+        uint32_t until, uint32_t free_tick)
+{
+	return (struct ts_plan_hold){BASE + first * (uint64_t)PAGE,
+	        pages * (uint64_t)PAGE, from, until, from * 10, free_tick};
+}
+
+static void plan_for(
+        const struct ts_plan_hold *holds, uint32_t n, struct ts_page_plan *plan)
+{
+	ck_assert_int_eq(
+	        ts_page_plan_make(&segment, 1, holds, n, PAGE, 100, 1000, plan),
+	        0);
+}
+
+/* The chunk of page @page of the segment, or UINT32_MAX. */
+static uint32_t chunk_of(const struct ts_page_plan *plan, uint32_t page)
+{
+	uint64_t address = BASE + page * (uint64_t)PAGE;
+
+	for (uint32_t s = 0; s < plan->n_strips; s++) {
+		const struct ts_plan_strip *strip = &plan->strips[s];
+
+		if (address >= strip->address &&
+		        address < strip->address + strip->pages * PAGE)
+			return plan
+			        ->chunk_of[strip->first_page +
+			                   (address - strip->address) / PAGE];
+	}
+	return UINT32_MAX;
+}
+
+START_TEST(pages_apart_in_time_share_a_chunk)
+{
+	const struct ts_plan_hold holds[] = {
+	        hold(0, 4, 0, 40, 400), hold(10, 4, 40, 100, 1000)};
+	struct ts_page_plan plan;
+
+	plan_for(holds, 2, &plan);
+	ck_assert_uint_eq(plan.n_chunks, 4);
+	ck_assert_uint_eq(plan.peak_pages, 4);
+	ck_assert_uint_ne(chunk_of(&plan, 0), chunk_of(&plan, 1));
+	ts_page_plan_finish(&plan);
+}
+END_TEST
+
+START_TEST(pages_together_do_not)
+{
+	/* The copy out of the first ends after the second is there. */
+	const struct ts_plan_hold holds[] = {
+	        hold(0, 4, 0, 40, 450), hold(10, 4, 40, 100, 1000)};
+	struct ts_page_plan plan;
+
+	plan_for(holds, 2, &plan);
+	ck_assert_uint_eq(plan.n_chunks, 8);
+	ts_page_plan_finish(&plan);
+}
+END_TEST
+
+START_TEST(what_ends_in_the_next_step_keeps_its_chunk_there)
+{
+	/* Its copy out ends at tick 100 of the step after. */
+	const struct ts_plan_hold holds[] = {hold(0, 1, 50, 100, 1100),
+	        hold(10, 1, 0, 20, 200), hold(20, 1, 15, 40, 400)};
+	struct ts_page_plan plan;
+
+	plan_for(holds, 3, &plan);
+	ck_assert_uint_ne(chunk_of(&plan, 0), chunk_of(&plan, 10));
+	ck_assert_uint_eq(plan.n_chunks, 2);
+	ts_page_plan_finish(&plan);
+}
+END_TEST
+
+START_TEST(a_page_comes_back_to_its_chunk)
+{
+	const struct ts_plan_hold holds[] = {hold(0, 2, 0, 20, 200),
+	        hold(0, 2, 60, 100, 1000), hold(10, 2, 30, 50, 500)};
+	struct ts_page_plan plan;
+
+	plan_for(holds, 3, &plan);
+	ck_assert_uint_eq(plan.n_strips, 4);
+	ck_assert_uint_eq(plan.strips[0].n_stays, 2);
+	ck_assert_uint_eq(plan.n_chunks, 2);
+	ts_page_plan_finish(&plan);
+}
+END_TEST
+
+START_TEST(a_shared_page_stays_for_both)
+{
+	/* Two blocks meet in page 2. */
+	struct ts_plan_hold holds[] = {
+	        hold(0, 2, 0, 30, 300), hold(2, 2, 20, 60, 600)};
+	struct ts_page_plan plan;
+
+	holds[0].bytes += PAGE / 2;
+	plan_for(holds, 2, &plan);
+	for (uint32_t s = 0; s < plan.n_strips; s++) {
+		const struct ts_plan_strip *strip = &plan.strips[s];
+		const struct ts_plan_stay *stay =
+		        &plan.stays[strip->first_stay];
+
+		if (strip->address != BASE + 2 * PAGE)
+			continue;
+		ck_assert_uint_eq(strip->pages, 1);
+		ck_assert_uint_eq(strip->n_stays, 1);
+		ck_assert_uint_eq(stay->take_op, 0);
+		ck_assert_uint_eq(stay->release_op, 60);
+		ck_assert_uint_eq(stay->free_tick, 600);
+	}
+	ts_page_plan_finish(&plan);
+}
+END_TEST
+
+START_TEST(what_lies_outside_is_left_out)
+{
+	struct ts_plan_hold holds[] = {hold(0, 1, 0, 100, 1000)};
+	struct ts_page_plan plan;
+
+	holds[0].address = BASE - PAGE;
+	plan_for(holds, 1, &plan);
+	ck_assert_uint_eq(plan.n_chunks, 0);
+	ts_page_plan_finish(&plan);
+}
+END_TEST
+
+START_TEST(nonsense_is_refused)
+{
+	struct ts_plan_hold holds[] = {hold(0, 1, 50, 50, 600)};
+	struct ts_page_plan plan;
+
+	ck_assert_int_eq(ts_page_plan_make(
+	                         &segment, 1, holds, 1, PAGE, 100, 1000, &plan),
+	        -EINVAL);
+	holds[0] = hold(0, 1, 50, 101, 1010);
+	ck_assert_int_eq(ts_page_plan_make(
+	                         &segment, 1, holds, 1, PAGE, 100, 1000, &plan),
+	        -EINVAL);
+}
+END_TEST
+
+/* No chunk has two pages at a time, whatever comes. */
+static void check_apart(const struct ts_page_plan *plan)
+{
+	uint32_t *owner = calloc(plan->n_chunks * 1000ull, sizeof(*owner));
+
+	for (uint32_t s = 0; s < plan->n_strips; s++) {
+		const struct ts_plan_strip *strip = &plan->strips[s];
+
+		for (uint32_t p = 0; p < strip->pages; p++) {
+			uint32_t page = strip->first_page + p;
+			uint32_t chunk = plan->chunk_of[page];
+
+			for (uint32_t i = 0; i < strip->n_stays; i++) {
+				const struct ts_plan_stay *stay =
+				        &plan->stays[strip->first_stay + i];
+
+				for (uint32_t t = stay->from_tick;
+				        t < stay->free_tick; t++) {
+					uint32_t *at = &owner[chunk * 1000ull +
+					                      t % 1000];
+
+					ck_assert(!*at || *at == page + 1);
+					*at = page + 1;
+				}
+			}
+		}
+	}
+	free(owner);
+}
+
+START_TEST(random_holds_never_meet)
+{
+	struct ts_plan_hold holds[60];
+	struct ts_page_plan plan;
+
+	srand(7 + _i);
+	for (uint32_t i = 0; i < 60; i++) {
+		uint32_t from = (uint32_t)rand() % 99;
+		uint32_t until = from + 1 + (uint32_t)rand() % (100 - from);
+
+		holds[i] = hold((uint32_t)rand() % 60, 1 + (uint32_t)rand() % 4,
+		        from, until, 0);
+		holds[i].free_tick = until * 10 + (uint32_t)rand() % 50;
+		if (holds[i].free_tick > holds[i].from_tick + 1000)
+			holds[i].free_tick = holds[i].from_tick + 1000;
+	}
+	plan_for(holds, 60, &plan);
+	ck_assert_uint_ge(plan.n_chunks, plan.peak_pages);
+	check_apart(&plan);
+	ts_page_plan_finish(&plan);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+	tcase_add_test(tcase, whole_steps_are_found);
+	tcase_add_test(tcase, other_work_between_is_no_step);
+	tcase_add_test(tcase, steps_that_begin_as_they_go_on_are_found);
+	tcase_add_test(tcase, another_stream_is_another_op);
+	tcase_add_test(tcase, reset_forgets);
+	tcase_add_test(tcase, pages_apart_in_time_share_a_chunk);
+	tcase_add_test(tcase, pages_together_do_not);
+	tcase_add_test(tcase, what_ends_in_the_next_step_keeps_its_chunk_there);
+	tcase_add_test(tcase, a_page_comes_back_to_its_chunk);
+	tcase_add_test(tcase, a_shared_page_stays_for_both);
+	tcase_add_test(tcase, what_lies_outside_is_left_out);
+	tcase_add_test(tcase, nonsense_is_refused);
+	tcase_add_loop_test(tcase, random_holds_never_meet, 0, 40);
+}
+
+int main(void)
+{
+	return run_suite("planned", add_tests);
+}
