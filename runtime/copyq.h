@@ -16,7 +16,7 @@
 #include "agent/base/lock.h"
 #include "runtime/ops.h"
 
-#define TS_COPYQ_EVENTS 64 /* batches that can be under way at once */
+#define TS_COPYQ_EVENTS 256 /* batches that can be under way at once */
 
 struct ts_copyq {
 	const struct ts_gpu_ops *ops;

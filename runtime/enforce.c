@@ -4,6 +4,8 @@
 
 #include "runtime/enforce_internal.h"
 
+#define BATCH_BYTES (32ull << 20)
+
 static bool may_leave(const struct ts_page *page)
 {
 	return page->resident && !page->busy && !page->pins;
@@ -55,17 +57,12 @@ static void collect(struct ts_pager *pager, struct ts_enforce *enforce,
 	}
 }
 
-int ts_enforce_move(struct ts_pager *pager, struct ts_enforce *enforce,
-        const struct ts_plan_move *moves, uint32_t count, bool take)
+/* What was noted goes, and comes. Gate and lock held, let go meanwhile. */
+static int flush(struct ts_pager *pager)
 {
 	struct ts_shortage shortage = {0};
 	int rc = 0;
 
-	pager->victims.count = 0;
-	pager->missing.count = 0;
-	for (uint32_t i = 0; i < count; i++)
-		if (moves[i].take == take)
-			collect(pager, enforce, &moves[i]);
 	if (pager->victims.count)
 		rc = ts_pager_evict(pager, &shortage);
 	/* What lies in a chunk without a copy out is over at these points. */
@@ -73,7 +70,28 @@ int ts_enforce_move(struct ts_pager *pager, struct ts_enforce *enforce,
 		ts_streams_mark_all(&pager->streams, &pager->lock);
 	if (!rc && pager->missing.count)
 		rc = ts_pager_bring(pager, &pager->missing, 0, &shortage);
+	pager->victims.count = 0;
+	pager->missing.count = 0;
 	return rc;
+}
+
+int ts_enforce_move(struct ts_pager *pager, struct ts_enforce *enforce,
+        const struct ts_plan_move *moves, uint32_t count, bool take)
+{
+	const struct ts_pages *pages = take ? &pager->missing : &pager->victims;
+	int rc = 0;
+
+	pager->victims.count = 0;
+	pager->missing.count = 0;
+	for (uint32_t i = 0; i < count && !rc; i++) {
+		if (moves[i].take != take)
+			continue;
+		collect(pager, enforce, &moves[i]);
+		/* Who waits for the first need not wait for the last. */
+		if (pages->count * pager->unit_bytes >= BATCH_BYTES)
+			rc = flush(pager);
+	}
+	return rc ? rc : flush(pager);
 }
 
 static void move_all(struct ts_pager *pager, struct ts_enforce *enforce,

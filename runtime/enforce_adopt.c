@@ -81,7 +81,8 @@ static void add_moves(const struct ts_page_plan *plan,
 	const struct ts_plan_stay *last = &stays[strip->n_stays - 1];
 	bool begins = !stays[0].take_op;
 	bool lasts = last->release_op == plan->n_ops;
-	struct ts_plan_move move = {strip->address, strip->pages, take};
+	struct ts_plan_move move = {
+	        .address = strip->address, .pages = strip->pages, .take = take};
 
 	for (uint32_t i = 0; i <= strip->n_stays; i++) {
 		uint32_t op;
@@ -91,15 +92,30 @@ static void add_moves(const struct ts_page_plan *plan,
 			if (begins == lasts || begins != take)
 				break;
 			op = 0;
+			move.tick = take ? stays[0].from_tick : 0;
 		} else {
 			op = take ? stays[i].take_op : stays[i].release_op;
 			if (op == 0 || op == plan->n_ops)
 				continue;
+			move.tick =
+			        take ? stays[i].from_tick : stays[i].free_tick;
 		}
 		if (moves)
 			moves[at[op]] = move;
 		at[op]++;
 	}
+}
+
+/* Those that leave first; then as the plan has them one after the other. */
+static int by_turn(const void *a, const void *b)
+{
+	const struct ts_plan_move *x = a, *y = b;
+
+	if (x->take != y->take)
+		return x->take ? 1 : -1;
+	if (x->tick != y->tick)
+		return x->tick < y->tick ? -1 : 1;
+	return x->address < y->address ? -1 : x->address > y->address;
 }
 
 static int make_moves(
@@ -128,6 +144,10 @@ static int make_moves(
 		for (uint32_t s = 0; s < plan->n_strips; s++)
 			add_moves(plan, &plan->strips[s], take, at,
 			        enforce->moves);
+	for (uint32_t op = 0; op < plan->n_ops; op++)
+		qsort(&enforce->moves[enforce->first_move[op]],
+		        enforce->first_move[op + 1] - enforce->first_move[op],
+		        sizeof(*enforce->moves), by_turn);
 	free(at);
 	return 0;
 
@@ -157,8 +177,10 @@ static int build(
 	for (uint32_t s = 0; s < plan->n_strips; s++) {
 		const struct ts_plan_strip *strip = &plan->strips[s];
 
-		enforce->strips[s] = (struct ts_plan_move){strip->address,
-		        strip->pages, !plan->stays[strip->first_stay].take_op};
+		enforce->strips[s] = (struct ts_plan_move){
+		        .address = strip->address,
+		        .pages = strip->pages,
+		        .take = !plan->stays[strip->first_stay].take_op};
 	}
 	*ret_enforce = enforce;
 	return 0;

@@ -13,6 +13,7 @@
 struct ts_plan_move {
 	uint64_t address;
 	uint32_t pages;
+	uint32_t tick; /* orders those of one op */
 	bool take;
 };
 
@@ -27,7 +28,7 @@ struct ts_enforce {
 
 /*
  * Lets the pages of @moves that are to leave go, or has those come that are to
- * come, as one batch. Gate and lock held, the lock let go meanwhile.
+ * come. Gate and lock held, the lock let go meanwhile.
  */
 int ts_enforce_move(struct ts_pager *pager, struct ts_enforce *enforce,
         const struct ts_plan_move *moves, uint32_t count, bool take);
