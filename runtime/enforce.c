@@ -4,7 +4,8 @@
 
 #include "runtime/enforce_internal.h"
 
-#define BATCH_BYTES (32ull << 20)
+/* Smaller ones cost calls; of larger ones the first pages wait for the last. */
+#define BATCH_BYTES (4ull << 20)
 
 static bool may_leave(const struct ts_page *page)
 {
