@@ -4,7 +4,7 @@
 
 #include "runtime/enforce_internal.h"
 
-/* Smaller ones cost calls; of larger ones the first pages wait for the last. */
+/* Smaller batches cost calls. */
 #define BATCH_BYTES (4ull << 20)
 
 static bool may_leave(const struct ts_page *page)
@@ -88,8 +88,10 @@ int ts_enforce_move(struct ts_pager *pager, struct ts_enforce *enforce,
 		if (moves[i].take != take)
 			continue;
 		collect(pager, enforce, &moves[i]);
-		/* Who waits for the first need not wait for the last. */
-		if (pages->count * pager->unit_bytes >= BATCH_BYTES)
+		/* What moves at once is one value: who needs it waits for no
+		 * other. */
+		if ((i + 1 == count || moves[i + 1].tick != moves[i].tick) &&
+		        pages->count * pager->unit_bytes >= BATCH_BYTES)
 			rc = flush(pager);
 	}
 	return rc ? rc : flush(pager);
