@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Concatenation, gathers, embeddings. */
+/* Concatenation, gathers, embeddings, triangles. */
 #include "tests/simgpu/exact/layout.h"
 
 namespace sgx
@@ -263,6 +263,44 @@ static bool run_embedding_backward(const Launch &launch)
 	return known;
 }
 
+/* ------------------------------------------------------------- triangles */
+
+/* <T, index, upper, ...>(result, input, diagonal, ...) over the last two
+ * dimensions */
+static bool run_triangle(const Launch &launch)
+{
+	TensorInfo result = launch.param<TensorInfo>(0);
+	TensorInfo input = launch.param<TensorInfo>(1);
+	int64_t diagonal = launch.param<int64_t>(2);
+	int32_t dims = input.dims;
+
+	if (launch.kernel.arguments.size() < 3 ||
+	        launch.param_bytes(0) != sizeof(TensorInfo) ||
+	        launch.param_bytes(1) != sizeof(TensorInfo) || dims < 2)
+		return false;
+	bool upper = launch.kernel.arguments[2] == "true";
+	int64_t rows = input.sizes[dims - 2], columns = input.sizes[dims - 1];
+	uint64_t n = 1;
+	for (int32_t d = 0; d < dims; d++)
+		n *= input.sizes[d];
+
+	return with_type(launch.kernel.type(0), [&](auto t) {
+		using T = decltype(t);
+		T *out = at_address<T>(result.data);
+		const T *in = at_address<T>(input.data);
+
+		for (uint64_t i = 0; i < n; i++) {
+			int64_t column = (int64_t)i % columns;
+			int64_t above = column - (int64_t)i / columns % rows;
+			bool kept =
+			        upper ? above >= diagonal : above <= diagonal;
+
+			out[result.offset(i)] =
+			        kept ? in[input.offset(i)] : T();
+		}
+	});
+}
+
 const Family index_families[] = {
         {"CatArrayBatchedCopy", run_cat},
         {"CatArrayBatchedCopy_contig", run_cat},
@@ -273,6 +311,7 @@ const Family index_families[] = {
         {"roll_cuda_kernel", run_roll},
         {"_scatter_gather_elementwise_kernel", run_scatter_gather},
         {"embedding_backward_feature_kernel", run_embedding_backward},
+        {"triu_tril_kernel", run_triangle},
         {nullptr, nullptr},
 };
 
