@@ -90,17 +90,6 @@ static void multiply(bool ta, bool tb, int m, int n, int k, const double *a,
 	        out, m);
 }
 
-static double scalar_at(uint64_t address, Type type, uint64_t i)
-{
-	double value = 0;
-
-	with_float(type, [&](auto t) {
-		value = (double)(Math<decltype(t)>)at_address<decltype(t)>(
-		        address)[i];
-	});
-	return value;
-}
-
 /* op(a) op(b) without alpha, for one product of the batch. */
 template <class M>
 static void product(const struct simblas_gemm &p, Matrix a, Matrix b,
@@ -172,44 +161,62 @@ static bool epilogue_known(const struct simblas_gemm &p)
 	       p.epilogue == (EPILOGUE_GELU | EPILOGUE_BIAS);
 }
 
+/* n factors of one product: one for all, or one for each row or column. */
+template <class M>
+static void load_factors(uint64_t address, Type type, bool vector, M immediate,
+        int64_t n, std::vector<M> *to)
+{
+	if (!address) {
+		to->assign((size_t)n, immediate);
+		return;
+	}
+	with_float(type, [&](auto t) {
+		using T = decltype(t);
+		const T *data = at_address<const T>(address);
+
+		to->resize((size_t)n);
+		for (int64_t i = 0; i < n; i++)
+			(*to)[(size_t)i] = (M)data[vector ? i : 0];
+	});
+}
+
 /* alpha * out + beta * c + bias through the epilogue to d. */
 template <class M>
 static void finish(const struct simblas_gemm &p, std::vector<M> &out,
         const Matrix &c, const Matrix &d, uint64_t bias)
 {
-	static std::vector<M> before;
-	Type scale = type_of_data(p.type_scale), bias_type;
+	static std::vector<M> before, alphas, betas, biases;
+	Type scale = type_of_data(p.type_scale);
 	bool vector = p.flags & SIMBLAS_ALPHA_VECTOR;
 	bool reads_c = simblas_gemm_reads_c(&p);
-	M alpha = (M)p.alpha_re, beta = (M)p.beta_re;
+	bool by_column = p.flags & SIMBLAS_BIAS_COLS;
 
-	bias_type = type_of_data(p.type_bias);
-	if (reads_c)
+	load_factors(p.alpha_ptr, scale, vector, (M)p.alpha_re, p.m, &alphas);
+	if (reads_c) {
+		load_factors(
+		        p.beta_ptr, scale, vector, (M)p.beta_re, p.m, &betas);
 		pack(c, p.m, p.n, &before);
+	}
+	if (bias)
+		load_factors(bias, type_of_data(p.type_bias), true, M(0),
+		        by_column ? p.n : p.m, &biases);
 	for (int64_t j = 0; j < p.n; j++) {
-		for (int64_t i = 0; i < p.m; i++) {
-			size_t at = (size_t)(j * p.m + i);
+		M *x = out.data() + j * p.m;
 
-			if (p.alpha_ptr)
-				alpha = (M)scalar_at(p.alpha_ptr, scale,
-				        vector ? (uint64_t)i : 0);
-			if (p.beta_ptr)
-				beta = (M)scalar_at(p.beta_ptr, scale,
-				        vector ? (uint64_t)i : 0);
-			M x = alpha * out[at];
-			if (reads_c)
-				x += beta * before[at];
-			if (bias)
-				x += (M)scalar_at(bias, bias_type,
-				        (uint64_t)(p.flags & SIMBLAS_BIAS_COLS
-				                           ? j
-				                           : i));
-			if (p.epilogue & EPILOGUE_RELU)
-				x = x > 0 ? x : 0;
-			if (p.epilogue & EPILOGUE_GELU)
-				x = gelu(x);
-			out[at] = x;
-		}
+		for (int64_t i = 0; i < p.m; i++)
+			x[i] = alphas[i] * x[i];
+		if (reads_c)
+			for (int64_t i = 0; i < p.m; i++)
+				x[i] += betas[i] * before[j * p.m + i];
+		if (bias)
+			for (int64_t i = 0; i < p.m; i++)
+				x[i] += biases[by_column ? j : i];
+		if (p.epilogue & EPILOGUE_RELU)
+			for (int64_t i = 0; i < p.m; i++)
+				x[i] = x[i] > 0 ? x[i] : 0;
+		if (p.epilogue & EPILOGUE_GELU)
+			for (int64_t i = 0; i < p.m; i++)
+				x[i] = gelu(x[i]);
 	}
 	unpack(out.data(), p.m, p.n, d);
 }

@@ -450,7 +450,8 @@ static bool run_adam(
 }
 
 /* GradScaler's: the gradients times *inv_scale, and whether all are finite;
- * the lambda holds the addresses of found_inf and inv_scale. */
+ * the lambda holds the addresses of found_inf and inv_scale, and behind them
+ * its own host part's, as every lambda made for host and device does. */
 template <class T>
 static bool run_unscale(const Launch &launch, const Lists &lists)
 {
@@ -458,7 +459,7 @@ static bool run_unscale(const Launch &launch, const Lists &lists)
 	const float *inverse = launch.param<float *>(2, 8);
 	unsigned into = lists.depth - 1;
 
-	if (launch.param_bytes(2) != 16)
+	if (launch.param_bytes(2) != 24)
 		return false;
 	for (unsigned b = 0; b < launch.raw.grid[0]; b++) {
 		Part part = part_of(lists, b);

@@ -144,11 +144,15 @@ static bool read_reduction(const Launch &launch,
 		return false;
 	const uint8_t *tail = data + bytes - TAIL_BYTES;
 	/* The calculators end before src, with a word of padding or none. The
-	 * shape of the block, at 44, tells which. */
+	 * shape of the block, at 44, tells which, but for a block of one
+	 * thread: then the elements of a vector do, before the calculators. */
 	const uint8_t *config = tail - calculators - CONFIG_BYTES;
 	auto fits = [&](const uint8_t *at) {
+		uint32_t vector = read_at<uint32_t>(at + 60);
+
 		return read_at<uint32_t>(at + 44) == launch.raw.block[0] &&
-		       read_at<uint32_t>(at + 48) == launch.raw.block[1];
+		       read_at<uint32_t>(at + 48) == launch.raw.block[1] &&
+		       (vector == 1 || vector == 2 || vector == 4);
 	};
 
 	if (!fits(config))

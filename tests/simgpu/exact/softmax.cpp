@@ -13,26 +13,36 @@ static void forward_row(const In *in, Out *out, int64_t n, int64_t step,
         bool log, const bool *mask = nullptr)
 {
 	using M = Math<In>;
+	static std::vector<M> values, powers;
 	M most = -INFINITY;
 	double sum = 0;
 	auto live = [&](int64_t i) { return !mask || !mask[i]; };
 
+	values.resize((size_t)n);
+	powers.resize((size_t)n);
+	M *x = values.data(), *power = powers.data();
 	for (int64_t i = 0; i < n; i++)
-		if (live(i) && (M)in[i * step] > most)
-			most = (M)in[i * step];
+		x[i] = (M)in[i * step];
+	for (int64_t i = 0; i < n; i++)
+		if (live(i) && x[i] > most)
+			most = x[i];
+	for (int64_t i = 0; i < n; i++) {
+		x[i] -= most;
+		power[i] = std::exp(x[i]);
+	}
 	for (int64_t i = 0; i < n; i++)
 		if (live(i))
-			sum += (double)std::exp((M)in[i * step] - most);
+			sum += (double)power[i];
 	M total = (M)sum, log_total = std::log(total);
 	for (int64_t i = 0; i < n; i++) {
-		M x = (M)in[i * step] - most, y;
+		M y;
 
 		if (!live(i))
 			y = log ? (M)-INFINITY : (M)(sum == 0 ? NAN : 0);
 		else if (log)
-			y = x - log_total;
+			y = x[i] - log_total;
 		else
-			y = std::exp(x) / total;
+			y = power[i] / total;
 		out[i * step] = convert<Out>(y);
 	}
 }
@@ -47,12 +57,19 @@ static void backward_row(const In *grad, const In *output, Out *out, int64_t n,
 
 	for (int64_t i = 0; i < n; i++)
 		sum += (double)(M)grad[i * step];
-	for (int64_t i = 0; i < n; i++) {
-		M g = (M)grad[i * step], y = (M)output[i * step];
+	M total = (M)sum;
+	if (log)
+		for (int64_t i = 0; i < n; i++) {
+			M g = (M)grad[i * step], y = (M)output[i * step];
 
-		out[i * step] =
-		        convert<Out>(g - (log ? std::exp(y) : y) * (M)sum);
-	}
+			out[i * step] = convert<Out>(g - std::exp(y) * total);
+		}
+	else
+		for (int64_t i = 0; i < n; i++) {
+			M g = (M)grad[i * step], y = (M)output[i * step];
+
+			out[i * step] = convert<Out>(g - y * total);
+		}
 }
 
 /* <in, out, acc, log2 of the size, is_log, is_masked, ...>(dst, src, batch,

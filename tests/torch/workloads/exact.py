@@ -166,30 +166,41 @@ def make_optimizer(name, parameters):
 
 
 def train(name, device, args):
-    """Losses, gradients of the first step and a hash of the weights."""
+    """Losses, gradients of the first step, a hash of the weights and, where
+    gradients are scaled, what by after each step."""
     torch.manual_seed(1)
     model = MODELS[name](args.dropout).train()
     model.draw(args.batch, torch.Generator().manual_seed(3))
     model.to(device)
     optimizer = make_optimizer(name, model.parameters())
-    losses, gradients = [], {}
+    # So large that it is halved at first, then soon doubled.
+    scaler = torch.amp.GradScaler(
+        device, 2.0**24, growth_interval=2, enabled=args.scaler
+    )
+    narrow = torch.float16 if args.scaler else torch.bfloat16
+    losses, gradients, scales = [], {}, []
     for _ in range(args.steps):
-        with torch.autocast(device, torch.bfloat16, enabled=args.amp):
+        with torch.autocast(device, narrow, enabled=args.amp or args.scaler):
             loss = model()
-        loss.backward()
-        if not gradients:
-            gradients = {
-                key: parameter.grad.cpu().clone()
-                for key, parameter in model.named_parameters()
-            }
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        grads = {
+            key: parameter.grad.cpu().clone()
+            for key, parameter in model.named_parameters()
+        }
+        # The first gradients that are all finite.
+        if not gradients and all(g.isfinite().all() for g in grads.values()):
+            gradients = grads
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
         optimizer.zero_grad()
         losses.append(loss.item())
+        scales.append(scaler.get_scale())
     digest = hashlib.sha256()
     for parameter in model.parameters():
         digest.update(parameter.detach().cpu().numpy().tobytes())
-    return losses, gradients, digest.hexdigest()
+    return losses, gradients, digest.hexdigest(), scales
 
 
 def largest_error(seen, wanted):
@@ -229,6 +240,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", metavar="MODEL")
     parser.add_argument("--amp", action="store_true")
+    parser.add_argument(
+        "--scaler", action="store_true", help="float16 with a GradScaler"
+    )
     parser.add_argument("--compare", action="store_true")
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--batch", type=int, default=8)
@@ -241,10 +255,10 @@ def main():
     if args.missing:
         missing()
     for name in args.models:
-        losses, gradients, digest = train(name, "cuda", args)
+        losses, gradients, digest, scales = train(name, "cuda", args)
         line = {"model": name, "losses": losses, "weights": digest}
         if args.compare:
-            wanted, wanted_gradients, _ = train(name, "cpu", args)
+            wanted, wanted_gradients, _, cpu_scales = train(name, "cpu", args)
             error, worst = largest_error(gradients, wanted_gradients)
             line.update(
                 cpu_losses=wanted,
@@ -253,6 +267,8 @@ def main():
                 ),
                 gradient_error=error,
                 worst_gradient=worst,
+                scales=scales,
+                cpu_scales=cpu_scales,
             )
         print(json.dumps(line), flush=True)
 
