@@ -35,6 +35,7 @@ import exact
 import mutation
 import observed
 import planned
+import wild
 from runner import Case, Failure, expect, expect_equal
 
 GIB = 1 << 30
@@ -442,4 +443,5 @@ def all_cases():
         + observed.all_cases()
         + exact.all_cases()
         + planned.all_cases()
+        + wild.all_cases()
     )
