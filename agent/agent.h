@@ -135,6 +135,9 @@ void ts_agent_stream_destroyed(ts_stream_key stream);
  */
 void ts_agent_yield_cupti(void);
 
+/* A capture is about to begin. */
+void ts_agent_before_capture(void);
+
 /* A capture has begun on @stream, or @result was answered to its end. */
 void ts_agent_capture_begins(ts_stream_key stream);
 void ts_agent_capture_ends(ts_stream_key stream, CUresult result);

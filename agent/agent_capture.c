@@ -38,6 +38,19 @@ static bool make_place(struct ts_captures *captures)
 	return true;
 }
 
+void ts_agent_before_capture(void)
+{
+	/* Streams that capture already take no events. */
+	if (atomic_load(&ts_agent.capturing))
+		return;
+	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
+		struct ts_pager *pager = ts_agent_pager(device);
+
+		if (pager)
+			ts_pager_capture_begins(pager);
+	}
+}
+
 void ts_agent_capture_begins(ts_stream_key stream)
 {
 	struct ts_captures *captures = &ts_agent.captures;

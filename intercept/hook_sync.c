@@ -118,6 +118,7 @@ PRIMARY(cuDevicePrimaryCtxRelease_v2, after_release)
                                                                                \
 		if (!ts_enter())                                               \
 			return ts_driver.fn_cuStream##call arguments;          \
+		ts_agent_before_capture();                                     \
 		rc = ts_driver.fn_cuStream##call arguments;                    \
 		if (rc == CUDA_SUCCESS)                                        \
 			ts_agent_capture_begins(ts_key(stream, zero));         \

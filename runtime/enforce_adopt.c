@@ -250,6 +250,9 @@ static int cut_strip(struct ts_pager *pager, const struct ts_plan_strip *strip)
 		/* One past the strip's end only where one reaches over it. */
 		if (at == first + strip->pages && ts_page_first(page) == at)
 			break;
+		/* An op took it up while others left. */
+		if (page->resident)
+			return -EBUSY;
 		if (page->mapping)
 			result = ts_pager_wait_fence(pager, &page->fence);
 		if (result == CUDA_SUCCESS && page->mapping)

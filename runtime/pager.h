@@ -175,6 +175,12 @@ void ts_pager_stream_destroyed(
         struct ts_pager *pager, ts_stream_key stream, CUcontext context);
 
 /*
+ * A stream begins to capture, the first one: what was issued so far can be
+ * waited for by events from now on, for the stream itself cannot be.
+ */
+void ts_pager_capture_begins(struct ts_pager *pager);
+
+/*
  * @context, which is not the pager's, goes with its streams: all they ran is
  * done.
  */

@@ -115,6 +115,13 @@ void ts_pager_stream_destroyed(
 	ts_mutex_unlock(&pager->lock);
 }
 
+void ts_pager_capture_begins(struct ts_pager *pager)
+{
+	ts_mutex_lock(&pager->lock);
+	ts_streams_mark_all(&pager->streams, &pager->lock);
+	ts_mutex_unlock(&pager->lock);
+}
+
 int ts_pager_mem_info(struct ts_pager *pager, uint64_t *ret_free_bytes,
         uint64_t *ret_total_bytes)
 {

@@ -140,6 +140,7 @@ void ts_streams_destroyed(
 	clear(stream, TS_STREAM_NONE);
 	if (last.done >= last.issued)
 		return;
+	streams->moved++;
 	/* There is a place: one was just left. */
 	rest = ts_streams_entry(streams, ts_stream_whole(context));
 	if (last.issued > rest->issued)
@@ -266,18 +267,32 @@ static const struct ts_mark *mark_behind(
 	return found;
 }
 
+/* Who walks the entries begins anew where ops went to one passed by. */
+static size_t next_entry(
+        const struct ts_streams *streams, size_t at, uint64_t *moved)
+{
+	if (streams->moved == *moved)
+		return at + 1;
+	*moved = streams->moved;
+	return 0;
+}
+
 CUresult ts_streams_wait(
         struct ts_streams *streams, uint64_t number, struct ts_mutex *lock)
 {
+	uint64_t moved = streams->moved;
 	CUresult rc = CUDA_SUCCESS;
+	size_t i = 0;
 
 	/* Entries stay where they are, while the lock is let go too. */
-	for (size_t i = 0; i < streams->count && rc == CUDA_SUCCESS; i++) {
+	while (i < streams->count && rc == CUDA_SUCCESS) {
 		struct ts_stream stream = streams->streams[i];
 		const struct ts_mark *mark = mark_behind(&stream, number);
 
-		if (!pending(&stream, number))
+		if (!pending(&stream, number)) {
+			i++;
 			continue;
+		}
 		ts_mutex_unlock(lock);
 		if (mark)
 			rc = streams->ops->event_synchronize(mark->event);
@@ -287,6 +302,7 @@ CUresult ts_streams_wait(
 		if (rc == CUDA_SUCCESS)
 			ts_streams_synchronized(streams, stream.key,
 			        mark ? mark->number : stream.issued);
+		i = next_entry(streams, i, &moved);
 	}
 	return rc;
 }
@@ -415,6 +431,7 @@ static CUresult order_behind(struct ts_streams *streams, size_t at,
         uint64_t number, CUstream waiter, struct ts_mutex *lock)
 {
 	const struct ts_mark *mark = mark_behind(&streams->streams[at], number);
+	ts_stream_key key = streams->streams[at].key;
 	struct ts_stream stream;
 	CUevent event;
 	CUresult rc;
@@ -422,6 +439,9 @@ static CUresult order_behind(struct ts_streams *streams, size_t at,
 	if (!mark && mark_now(streams, at, lock))
 		mark = mark_behind(&streams->streams[at], number);
 	stream = streams->streams[at];
+	/* Destroyed meanwhile: what it still runs is another entry's. */
+	if (stream.key != key)
+		return CUDA_SUCCESS;
 	event = mark ? mark->event : NULL;
 	ts_mutex_unlock(lock);
 	if (event)
@@ -439,15 +459,18 @@ CUresult ts_streams_order(struct ts_streams *streams, uint64_t number,
         ts_stream_key except, CUstream waiter, struct ts_mutex *lock)
 {
 	struct ts_stream *own = except ? find(streams, except) : NULL;
-	size_t skip = own ? (size_t)(own - streams->streams) : SIZE_MAX;
+	size_t skip = own ? (size_t)(own - streams->streams) : SIZE_MAX, i = 0;
+	uint64_t moved = streams->moved;
 	CUresult rc = CUDA_SUCCESS;
 
 	/* What a thread's stream is called many threads' streams are. */
 	if (except & TS_STREAM_PER_THREAD)
 		skip = SIZE_MAX;
-	for (size_t i = 0; i < streams->count && rc == CUDA_SUCCESS; i++)
+	while (i < streams->count && rc == CUDA_SUCCESS) {
 		if (i != skip && pending(&streams->streams[i], number))
 			rc = order_behind(streams, i, number, waiter, lock);
+		i = next_entry(streams, i, &moved);
+	}
 	return rc;
 }
 

@@ -75,7 +75,8 @@ struct ts_streams {
 	CUcontext own; /* the pager's, current while it waits */
 	struct ts_stream *streams;
 	size_t count, capacity;
-	bool marks; /* somebody will ask for exact points */
+	bool marks;     /* somebody will ask for exact points */
+	uint64_t moved; /* how often ops went over to another entry */
 };
 
 void ts_streams_init(struct ts_streams *streams, const struct ts_gpu_ops *ops,
@@ -131,7 +132,7 @@ void ts_streams_mark(struct ts_streams *streams, ts_stream_key key,
 
 /*
  * Records a mark behind all that was issued so far, on every stream that has
- * none there. Lock held, and let go meanwhile.
+ * none there. Nothing may be capturing. Lock held, and let go meanwhile.
  */
 void ts_streams_mark_all(struct ts_streams *streams, struct ts_mutex *lock);
 
