@@ -2,8 +2,11 @@
 #include "agent/planned.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
@@ -48,6 +51,7 @@ static struct {
 	unsigned int in_vain;   /* plans without a good step, in a row */
 	bool carried;           /* this plan carried a step through */
 	bool said;
+	bool read_plan; /* TAPESWAP_PLAN was looked at */
 	struct ts_planned_figures figures;
 } planned;
 
@@ -299,15 +303,66 @@ static bool is_followed(const struct ts_recording *step)
 
 /* The planner knew of pages that move; people know the whole device. */
 static void tell_all(
-        struct ts_plan *plan, const struct ts_enforce_survey *survey)
+        struct ts_planned_plan *made, const struct ts_enforce_survey *survey)
 {
+	struct ts_plan *plan = &made->plan;
 	uint64_t others =
 	        survey->other_bytes + survey->fixed_pages * survey->page_bytes;
 
 	plan->limit_bytes = survey->limit_bytes;
 	plan->predicted_peak_bytes += others;
+	/* One that was read has the others in these. */
+	if (made->was_offered)
+		return;
 	plan->unlimited_peak_bytes += others;
 	plan->smallest_feasible_limit_bytes += others;
+}
+
+/* The plan that an earlier process left in TAPESWAP_PLAN, if it was such. */
+static bool load_offered(const struct ts_observed *observed,
+        const struct ts_enforce_survey *survey, struct ts_plan *ret_plan,
+        uint64_t *ret_bytes)
+{
+	const char *path = ts_agent.config.plan, *tape = "", *why = NULL;
+	struct ts_input_error error;
+	json_int_t bytes = 0;
+	json_t *json;
+	char hash[24];
+
+	if (!*path || planned.read_plan || access(path, R_OK))
+		return false;
+	planned.read_plan = true;
+	json = json_load_file(path, 0, NULL);
+	snprintf(hash, sizeof(hash), "%016" PRIx64, observed->hash);
+	if (ts_plan_load(path, ret_plan, &error)) {
+		ts_log(TS_LOG_INFO, "plan: %s holds none (%s: %s), one is made",
+		        path, error.path, error.message);
+		json_decref(json);
+		return false;
+	}
+	json_unpack(json, "{s?:s, s?:{s?:I}}", "tape", &tape, "chunks",
+	        "moving_bytes", &bytes);
+	if (strcmp(tape, hash))
+		why = "other steps";
+	else if (ret_plan->limit_bytes != survey->limit_bytes)
+		why = "another limit";
+	if (why) {
+		ts_log(TS_LOG_INFO, "plan: that in %s is for %s, one is made",
+		        path, why);
+		ts_plan_finish(ret_plan);
+	}
+	json_decref(json);
+	*ret_bytes = (uint64_t)bytes;
+	return !why;
+}
+
+static void say_offered(void)
+{
+	ts_log(TS_LOG_INFO,
+	        planned.made.was_offered
+	                ? "plan: that in %s is taken"
+	                : "plan: that in %s does not fit, one is made",
+	        ts_agent.config.plan);
 }
 
 /* Lock held. */
@@ -318,17 +373,26 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed)
 	        .profile = &device->profile,
 	        .values = &device->values};
 	struct ts_enforce_survey survey;
+	struct ts_plan offered;
+	char hash[24];
 	int rc;
 
 	rc = ts_enforce_survey(pager, &survey);
 	if (rc)
 		return rc;
 	input.survey = &survey;
+	if (load_offered(observed, &survey, &offered, &input.offered_bytes))
+		input.offered = &offered;
 	rc = ts_planned_make(&input, &planned.made);
 	free(survey.segments);
+	if (input.offered) {
+		ts_plan_finish(&offered);
+		if (!rc)
+			say_offered();
+	}
 	if (rc)
 		return rc;
-	tell_all(&planned.made.plan, &survey);
+	tell_all(&planned.made, &survey);
 	rc = start_following(&observed->step);
 	if (rc) {
 		ts_planned_plan_finish(&planned.made);
@@ -336,6 +400,8 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed)
 	}
 	json_decref(planned.json);
 	planned.json = ts_plan_to_json(&planned.made.plan, &device->profile);
+	snprintf(hash, sizeof(hash), "%016" PRIx64, observed->hash);
+	json_object_set_new(planned.json, "tape", json_string(hash));
 	return 0;
 }
 
@@ -437,7 +503,8 @@ json_t *ts_planned_json(void)
 		json_object_set_new(root, "measured", part);
 	}
 	json_object_set_new(root, "chunks",
-	        json_pack("{s:I, s:I, s:I}", "needed",
+	        json_pack("{s:I, s:I, s:I, s:I}", "moving_bytes",
+	                (json_int_t)planned.made.moving_bytes, "needed",
 	                (json_int_t)planned.made.pages.n_chunks, "there",
 	                (json_int_t)planned.made.chunks_there, "peak",
 	                (json_int_t)planned.made.pages.peak_pages));

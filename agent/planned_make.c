@@ -328,6 +328,37 @@ static int try_limit(struct work *work, const struct ts_graph *g,
 	return rc;
 }
 
+/* 0 where the plan that was offered still fits: the planner is not asked. */
+static int try_offered(struct work *work, const struct ts_graph *g,
+        uint64_t chunks, struct ts_planned_plan *made)
+{
+	const struct ts_plan *offered = work->step->offered;
+	size_t bytes;
+	int rc;
+
+	if (!offered)
+		return -ENOENT;
+	memset(made, 0, sizeof(*made));
+	made->plan = *offered;
+	made->plan.replays = NULL;
+	made->plan.n_replays = 0;
+	made->plan.limit_bytes = work->step->offered_bytes;
+	bytes = offered->n_decisions * sizeof(*offered->decisions);
+	made->plan.profile_name = strdup(offered->profile_name);
+	made->plan.decisions = malloc(bytes + 1);
+	if (!made->plan.profile_name || !made->plan.decisions) {
+		ts_planned_plan_finish(made);
+		return -ENOMEM;
+	}
+	memcpy(made->plan.decisions, offered->decisions, bytes);
+	rc = offered->n_replays ? -EINVAL : place(work, g, made);
+	if (!rc && made->pages.n_chunks > chunks)
+		rc = -ENOSPC;
+	if (rc)
+		ts_planned_plan_finish(made);
+	return rc;
+}
+
 /* Each time for as much less as the pages were too many. */
 static int search(struct work *work, const struct ts_graph *g,
         struct ts_planned_plan *ret)
@@ -335,15 +366,21 @@ static int search(struct work *work, const struct ts_graph *g,
 	const struct ts_enforce_survey *survey = work->step->survey;
 	uint64_t chunks = chunks_there(survey);
 	uint64_t limit = chunks * survey->page_bytes;
-	int rc;
+	int rc = try_offered(work, g, chunks, ret);
 
+	if (!rc) {
+		ret->chunks_there = chunks;
+		ret->moving_bytes = work->step->offered_bytes;
+		ret->was_offered = true;
+		return 0;
+	}
 	for (unsigned int tries = 1;; tries++) {
 		uint64_t less = survey->page_bytes;
 
 		rc = try_limit(work, g, limit, ret);
 		if (!rc && ret->pages.n_chunks <= chunks) {
 			ret->chunks_there = chunks;
-			ret->tries = tries;
+			ret->moving_bytes = limit;
 			return 0;
 		}
 		if (!rc) {

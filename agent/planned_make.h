@@ -21,13 +21,18 @@ struct ts_planned_step {
 	const struct ts_profile *profile;
 	const struct ts_values *values;
 	const struct ts_enforce_survey *survey;
+	/* A plan for this very step, made before with so many bytes for pages
+	 * that move; or NULL. */
+	const struct ts_plan *offered;
+	uint64_t offered_bytes;
 };
 
 struct ts_planned_plan {
 	struct ts_plan plan;
 	struct ts_page_plan pages;
 	uint64_t chunks_there; /* that the limit leaves for pages */
-	unsigned int tries;    /* calls of the planner */
+	uint64_t moving_bytes; /* that the planner had for pages that move */
+	bool was_offered;
 };
 
 /*

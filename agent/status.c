@@ -203,11 +203,12 @@ static void write_file(
 	json_decref(json);
 }
 
+/* NULL: a run too short for a plan leaves that of an earlier one alone. */
 static json_t *plan_or_tape(void)
 {
-	json_t *json = ts_planned_json();
-
-	return json ? json : ts_tape_json();
+	if (ts_agent.config.mode == TS_MODE_PLAN)
+		return ts_planned_json();
+	return ts_tape_json();
 }
 
 /* Asking what devices there are, as PyTorch does on the CPU, is no use. */
@@ -225,13 +226,14 @@ void ts_status_write_all(void)
 {
 	const struct ts_config *config = &ts_agent.config;
 	struct tape_figures tape;
+	json_t *plan;
 
 	read_tape(&tape);
 	if (!was_used(&tape))
 		return;
-	if (*config->plan)
-		write_file(plan_or_tape(), config->plan, "TAPESWAP_PLAN",
-		        JSON_COMPACT);
+	plan = *config->plan ? plan_or_tape() : NULL;
+	if (plan)
+		write_file(plan, config->plan, "TAPESWAP_PLAN", JSON_COMPACT);
 	if (*config->status)
 		write_file(status_json(&tape), config->status,
 		        "TAPESWAP_STATUS", JSON_INDENT(2));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Trains a GPT on the simulated GPU twice, the second time inside a limit.
+"""Trains a GPT on the simulated GPU: without a limit, inside one, by a plan.
 
 scripts/demo sets up and calls this.
 """
@@ -106,32 +106,56 @@ def main():
     context = free["context_bytes"]  # no limit can be below it
     used = free["physical_peak_bytes"] - context
     limit = context + int(used * args.share / 100)
-    status = FOLDER / "status.json"
-    plan = FOLDER / "plan.json"
-    output, report = train(
-        "limited",
-        {
-            **device,
-            "LD_PRELOAD": str(ROOT / "build/libtapeswap.so"),
-            "TAPESWAP_LIMIT": str(limit),
-            "TAPESWAP_PLAN": str(plan),
-            "TAPESWAP_STATUS": str(status),
-        },
-    )
-    seen = json.loads(status.read_text(encoding="utf-8"))
+    columns = [column(free_output, free)]
+    for mode in "cap", "plan":
+        output, report = train(mode, limited(device, limit, mode))
+        seen = load(f"{mode}-status")
+        columns.append(column(output, report, limit, seen))
+        if report["physical_peak_bytes"] > limit:
+            sys.exit("demo: error: the limit was not kept")
+        if LOSS.findall(output) != LOSS.findall(free_output):
+            sys.exit("demo: error: the limit changed the losses")
 
-    left = column(free_output, free)
-    right = column(output, report, limit, seen)
-    print(f"\n{'':30}{'unlimited':>14}{f'at {args.share:g} %':>14}")
-    for name, one, other in zip(ROWS, left, right):
-        print(f"{name:30}{one:>14}{other:>14}")
-    same = LOSS.findall(free_output) == LOSS.findall(output)
-    print(f"\nlosses of all steps are {'the same' if same else 'DIFFERENT'}")
-    print(f"ops and blocks of the last step, and what was moved: {plan}")
-    if report["physical_peak_bytes"] > limit:
-        sys.exit("demo: error: the limit was not kept")
-    if not same:
-        sys.exit("demo: error: the limit changed the losses")
+    heads = "unlimited", f"{args.share:g} %, cap", f"{args.share:g} %, plan"
+    print(f"\n{'':30}" + "".join(f"{head:>14}" for head in heads))
+    for name, *cells in zip(ROWS, *columns):
+        print(f"{name:30}" + "".join(f"{cell:>14}" for cell in cells))
+    print("\nlosses of all steps are the same")
+    if "plan" in seen:
+        tell_plan(load("plan-plan"))
+    else:
+        print("no plan fits: the pager alone kept the limit")
+
+
+def limited(device, limit, mode):
+    return {
+        **device,
+        "LD_PRELOAD": str(ROOT / "build/libtapeswap.so"),
+        "TAPESWAP_LIMIT": str(limit),
+        "TAPESWAP_MODE": mode,
+        "TAPESWAP_PLAN": str(FOLDER / f"{mode}-plan.json"),
+        "TAPESWAP_STATUS": str(FOLDER / f"{mode}-status.json"),
+    }
+
+
+def load(name):
+    path = FOLDER / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def tell_plan(plan):
+    """What was planned, and what came of it."""
+    swaps = [d for d in plan["decisions"] if d["action"] == "swap"]
+    measured = plan["measured"]
+    took = measured.get("step_ns")
+    print(
+        f"plan: {len(swaps)} values leave and come back, "
+        f"{size(plan['swap_bytes'])} each way a step; "
+        f"{measured['steps']} steps went by it, "
+        f"{plan['predicted']['step_ns'] / 1e6:.2f} ms predicted, "
+        + (f"{took / 1e6:.2f} ms measured" if took else "not measured")
+    )
+    print(f"the plan: {FOLDER}/plan-plan.json")
 
 
 if __name__ == "__main__":
