@@ -302,6 +302,8 @@ static uint64_t chunks_there(const struct ts_enforce_survey *survey)
 	        survey->other_bytes + survey->fixed_pages * survey->page_bytes;
 	uint64_t limit = survey->limit_bytes;
 
+	if (used >= limit)
+		return 0;
 	limit -= (limit - survey->other_bytes) / 100 * MARGIN_PERCENT;
 	return used < limit ? (limit - used) / survey->page_bytes : 0;
 }

@@ -4,6 +4,9 @@
 
 #include "runtime/pager_internal.h"
 
+/* More no device has; with what else is in use it can still be counted. */
+#define NEED_BYTES_MAX (UINT64_MAX / 2)
+
 static CUresult strip_page(struct ts_pager *pager, struct ts_page *page)
 {
 	CUresult rc;
@@ -76,14 +79,15 @@ static CUresult place(
 static bool can_ever_fit(struct ts_pager *pager, uint64_t bytes,
         struct ts_shortage *ret_shortage)
 {
-	uint64_t units = (bytes + pager->unit_bytes - 1) / pager->unit_bytes;
-	uint64_t used;
+	uint64_t need = NEED_BYTES_MAX, used;
 	bool fits;
 
+	if (bytes < NEED_BYTES_MAX - pager->unit_bytes)
+		need = (bytes + pager->unit_bytes - 1) / pager->unit_bytes *
+		       pager->unit_bytes;
 	ts_mutex_lock(&pager->lock);
 	for (int tries = 0;; tries++) {
-		ts_pager_describe(
-		        pager, units * pager->unit_bytes, ret_shortage);
+		ts_pager_describe(pager, need, ret_shortage);
 		fits = ret_shortage->least_limit_bytes <=
 		       ret_shortage->limit_bytes;
 		/* What others use may have become less since last asked. */

@@ -292,6 +292,12 @@ START_TEST(allocation_that_can_never_fit_is_refused)
 	        ts_pager_alloc(pager, 401 * PAGE, 0, &address, &shortage),
 	        -ENOMEM);
 	ck_assert_uint_eq(shortage.least_limit_bytes, CONTEXT + 401 * PAGE);
+	/* More than can be counted in pages. */
+	ck_assert_int_eq(
+	        ts_pager_alloc(pager, UINT64_MAX, 0, &address, &shortage),
+	        -ENOMEM);
+	ck_assert_int_eq(shortage.short_of, TS_SHORT_OF_DEVICE);
+	ck_assert_uint_gt(shortage.least_limit_bytes, CONTEXT + 401 * PAGE);
 	/* All of it may be used by one op, but more can be allocated. */
 	alloc(400 * PAGE);
 	alloc(400 * PAGE);
