@@ -24,6 +24,9 @@
  * it is put into force anew; after one more it is made anew.
  */
 #define BAD_STEPS_MAX 2
+/* So many ops of a step, and one in so many, may need the pager's help. */
+#define FEW    2
+#define FEW_OF 256
 /* Steps are timed over so many ops between them. */
 #define BETWEEN_TIMED 64
 /* After so many the program may have gone over to other steps. */
@@ -127,7 +130,8 @@ static void end_step(struct ts_pager *pager)
 	planned.figures.steps++;
 	planned.figures.astray += astray;
 	planned.figures.missed += missed;
-	if (!astray && !missed) {
+	/* The pager helps out; that is dear only where it is often. */
+	if (astray + missed <= planned.follow.n_ops / FEW_OF + FEW) {
 		planned.carried = true;
 		planned.bad_steps = 0;
 		return;
