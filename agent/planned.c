@@ -33,6 +33,9 @@
 #define BETWEEN_OTHER 1000
 /* Plans that never carried a step through; then the pager stays alone. */
 #define PLANS_IN_VAIN_MAX 6
+/* Who wants the plan's file waits for other threads a second at most. */
+#define LOCK_TRIES   1000
+#define LOCK_WAIT_US 1000
 
 static struct {
 	bool on; /* constant after start */
@@ -270,6 +273,9 @@ static void write_plan(void)
 	if (!*path)
 		return;
 	json = ts_planned_json();
+	/* At exit it is written in any case. */
+	if (!json)
+		return;
 	rc = ts_json_write(json, path, JSON_COMPACT);
 	json_decref(json);
 	if (rc)
@@ -485,7 +491,8 @@ json_t *ts_planned_status(void)
 	        (json_int_t)figures->astray);
 }
 
-json_t *ts_planned_json(void)
+/* Lock held. */
+static json_t *plan_json(void)
 {
 	json_t *root = json_deep_copy(planned.json), *part;
 	struct ts_planned_clock clock;
@@ -513,4 +520,22 @@ json_t *ts_planned_json(void)
 	                (json_int_t)planned.made.chunks_there, "peak",
 	                (json_int_t)planned.made.pages.peak_pages));
 	return root;
+}
+
+json_t *ts_planned_json(void)
+{
+	bool locked = false;
+	json_t *json;
+
+	/* At exit a thread may hold it that never comes back. */
+	for (int i = 0; planned.on && !locked && i < LOCK_TRIES; i++) {
+		locked = ts_mutex_try_lock(&planned.lock);
+		if (!locked)
+			usleep(LOCK_WAIT_US);
+	}
+	if (!locked)
+		return NULL;
+	json = plan_json();
+	ts_mutex_unlock(&planned.lock);
+	return json;
 }
