@@ -19,7 +19,8 @@ MODELS = (
 TOLERANCE = {"fp32": 1e-4, "bf16": 2e-2, "fp16": 2e-2}
 # How many operators there are at least, and the error of one, relative to the
 # largest element.
-OPERATORS, OPERATOR_TOLERANCE = 136, 1e-5
+OPERATORS = {"venv": 136, "venv-2.11": 134}
+OPERATOR_TOLERANCE = 1e-5
 DROP_RATE, DROP_SLACK = 0.1, 0.003  # five deviations of 2^18 draws
 
 
@@ -124,7 +125,7 @@ def convolutions(share):
     first = bitwise(share, "lenet", "--batch", 256, "--steps", 30)
     losses = first.steps()[0]["losses"]
     expect_equal(len(losses), 30, "losses")
-    expect(losses[-1] < losses[0] / 2, f"loss {losses[0]} to {losses[-1]}")
+    expect(losses[-1] < losses[0] - 0.5, f"loss {losses[0]} to {losses[-1]}")
 
 
 def operators(venv):
@@ -141,7 +142,7 @@ def operators(venv):
         f"{len(done)} of {len(lines)} operators compared, largest error"
         f" {done[worst]['error']:.1e} ({worst})"
     )
-    expect(len(done) >= OPERATORS, f"not compared: {sorted(others)}")
+    expect(len(done) >= OPERATORS[venv], f"not compared: {sorted(others)}")
     wrong = {
         name: line["error"]
         for name, line in done.items()
