@@ -179,10 +179,16 @@ def whole_run(*arguments, tolerance, seconds):
     seen, wanted = losses_of(outcome), losses_of(cpu)
     expect_equal((len(seen), len(wanted)), (30, 30), "losses")
     error = max(abs(a / b - 1) for a, b in zip(seen, wanted))
-    print(f"largest relative error of a loss {error:.1e}")
+    print(
+        f"largest relative error of a loss {error:.1e}, losses {seen[0]} to"
+        f" {seen[-1]}, {outcome.seconds:.1f} s,"
+        f" {outcome.cpu_seconds:.1f} s of processor time"
+    )
     expect(error <= tolerance, f"largest relative error {error}")
     expect(seen[-1] < seen[0] - 1, f"loss from {seen[0]} to {seen[-1]}")
-    expect(outcome.seconds < seconds, f"{outcome.seconds:.1f} s")
+    # Its threads take turns, so this is what it takes where nothing else
+    # runs, and the same where something does.
+    expect(outcome.cpu_seconds < seconds, f"{outcome.cpu_seconds:.1f} s")
 
 
 def all_cases():
