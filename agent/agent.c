@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/agent_internal.h"
+#include "agent/allocator_conf.h"
 #include "agent/base/log.h"
 #include "agent/base/units.h"
 #include "agent/hostmem.h"
@@ -53,6 +54,8 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 		ts_log(TS_LOG_ERROR, "off: no host memory for the tape");
 		return TS_AGENT_OFF;
 	}
+	if (ts_agent_places())
+		ts_allocator_conf_amend();
 	ts_planned_init();
 	ts_profiler_init();
 	atomic_store(&ts_agent.started, true);

@@ -308,12 +308,10 @@ void ts_doctor_allocator(struct ts_findings *findings)
 	struct ts_finding *finding;
 
 	if (allocator_has("expandable_segments:True")) {
-		finding = add(findings, TS_PASSED, "allocator");
-		tell(finding,
-		        "expandable segments map their own memory: it counts "
-		        "against the limit but is not moved");
-		advise(finding, "expandable_segments:False; placed memory does "
-		                "not fragment anyway");
+		tell(add(findings, TS_SUPPORTED, "allocator"),
+		        "expandable segments are taken off: placed memory "
+		        "does not fragment, and what they map could not be "
+		        "moved");
 		return;
 	}
 	if (allocator_has("backend:cudaMallocAsync")) {

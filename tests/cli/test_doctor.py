@@ -58,7 +58,7 @@ class Doctor(unittest.TestCase):
     def test_allocators(self):
         for value, verdict in (
             ("max_split_size_mb:64", "supported"),
-            ("expandable_segments:True", "passed through"),
+            ("expandable_segments:True", "supported"),
             ("backend:cudaMallocAsync", "passed through"),
         ):
             _, found = self.findings(PYTORCH_CUDA_ALLOC_CONF=value)

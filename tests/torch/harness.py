@@ -22,6 +22,8 @@ SIMGPU = ROOT / "build/simgpu"
 BIG_DEVICE = "a100-192g-pcie4"
 # Scripts run in a folder of their own, where this lies.
 TRACE = "trace.jsonl"
+REPORTS = "report-%p.json"
+STATUSES = "status-%p.json"
 # What tapeswap says where a limit is below what one operation needs.
 REMEDY = re.compile(r"Remedy: TAPESWAP_LIMIT=(\d+)MiB")
 
@@ -56,6 +58,9 @@ class Outcome:
     # By device number: what stands beside it where there are several devices.
     device_profiles: dict
     trace: list  # SIMGPU_TRACE, where the settings name TRACE
+    # One a process, where the settings name REPORTS and STATUSES.
+    reports: list
+    statuses: list
 
     def steps(self):
         """The JSON lines that a workload printed, one a step."""
@@ -110,6 +115,12 @@ def _load(path):
         return {}
     except ValueError as error:
         raise Failure(f"{os.path.basename(path)}: {error}")
+
+
+def _load_all(folder, name):
+    """What processes wrote under a name with %p in it."""
+    paths = sorted(pathlib.Path(folder).glob(name.replace("%p", "[0-9]*")))
+    return [_load(path) for path in paths]
 
 
 def _size(path):
@@ -188,6 +199,8 @@ def launch(spec):
                 if (found := _load(f"{folder}/profile-device{device}.json"))
             },
             trace=_load_lines(f"{folder}/{TRACE}"),
+            reports=_load_all(folder, REPORTS),
+            statuses=_load_all(folder, STATUSES),
         )
 
 

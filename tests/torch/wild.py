@@ -5,12 +5,26 @@ Each case runs a script without a limit and at a share of its peak: the same
 losses and digests, within the limit, no races and no memory errors.
 """
 
-from harness import WORKLOADS, Spec, checked, launch, run_once
+from harness import (
+    REMEDY,
+    REPORTS,
+    ROOT,
+    STATUSES,
+    WORKLOADS,
+    Spec,
+    checked,
+    launch,
+    run_once,
+)
 from runner import Case, expect, expect_equal
 
 SHARE = 0.55  # of what lies beside the context
+ROOM = 64 << 20  # above the peak: no need to move anything
 
 TAGS = ("SIMGPU_CONTENT", "tags")
+EXACT = ("SIMGPU_CONTENT", "exact")
+ALLOCATOR = ROOT / "build/tests/torch/libwild_allocator.so"
+MEMORY = WORKLOADS / "wild_memory.py"
 
 
 def limit_of(report):
@@ -59,6 +73,116 @@ def together(script, *behaviours, settings=(), full=False):
     )
 
 
+def children(script, behaviour, count):
+    """Processes with a limit each: each keeps to its own."""
+    spec = Spec(
+        WORKLOADS / script,
+        (behaviour,),
+        settings=(
+            TAGS,
+            ("SIMGPU_REPORT", REPORTS),
+            ("TAPESWAP_STATUS", STATUSES),
+            ("TAPESWAP_PLAN", "plan-%p.json"),
+        ),
+    )
+    unlimited = launch(spec)
+    expect_equal(unlimited.code, 0, f"exit status\n{unlimited.err[-2000:]}\n")
+    expect("digest" in unlimited.out, unlimited.out)
+    expect_equal(len(unlimited.reports), count, "reports")
+    limit = limit_of(unlimited.reports[0])
+    outcome = launch(limited(spec, limit))
+    expect_equal(outcome.code, 0, f"exit status\n{outcome.err[-2000:]}\n")
+    expect_equal(outcome.out, unlimited.out, "output under the limit")
+    expect_equal(len(outcome.reports), count, "reports")
+    expect_equal(len(outcome.statuses), count, "statuses")
+    for report in outcome.reports:
+        peak = report["physical_peak_bytes"]
+        expect(peak <= limit, f"physical peak {peak} over {limit}")
+        found = report["races"], report["memory_errors"]
+        expect_equal(found, (0, 0), "races and memory errors")
+    for status in outcome.statuses:
+        moved = status["devices"][0]["moved"]
+        expect(moved["out_bytes"] and moved["in_bytes"], f"moved: {moved}")
+
+
+def expandable():
+    """Expandable segments are taken off, in one line, and memory moves."""
+    setting = "PYTORCH_CUDA_ALLOC_CONF"
+    settings = (TAGS, (setting, "expandable_segments:True"))
+    outcome = same_within(
+        Spec(MEMORY, ("plain",), settings=settings), ("loss", "digest")
+    )
+    lines = [l for l in outcome.err.splitlines() if setting in l]
+    expect_equal(len(lines), 1, f"lines about it in\n{outcome.err}\n")
+    expect("expandable_segments taken off" in lines[0], lines[0])
+
+
+def pluggable():
+    """An allocator of the program's own; each of its calls is a block."""
+    # Not by tags: what they say of memory that is not written yet depends on
+    # the bounds of PyTorch's blocks, which nobody reports here.
+    spec = Spec(
+        MEMORY,
+        ("plain", "--allocator", str(ALLOCATOR)),
+        settings=(EXACT,),
+    )
+    same_within(spec, ("loss", "digest", "calls True"))
+
+
+def driver_pools():
+    """The back end cudaMallocAsync counts; it is not moved, and it is said."""
+    settings = (TAGS, ("PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"))
+    spec = Spec(MEMORY, ("plain",), settings=settings)
+    unlimited = run_once(spec)
+    expect("digest" in unlimited.out, unlimited.out)
+    roomy = unlimited.report["physical_peak_bytes"] + ROOM
+    outcome = checked(launch(limited(spec, roomy)))
+    peak = outcome.report["physical_peak_bytes"]
+    expect(peak <= roomy, f"physical peak {peak} over {roomy}")
+    expect_equal(outcome.out, unlimited.out, "output under the limit")
+    limit = limit_of(unlimited.report)
+    refused = launch(limited(spec, limit))
+    expect(refused.code == 1, f"exit status {refused.code}")
+    expect("torch.OutOfMemoryError" in refused.err, refused.err[-2000:])
+    expect(REMEDY.search(refused.err), refused.err[-2000:])
+    peak = refused.report["physical_peak_bytes"]
+    expect(peak <= limit, f"physical peak {peak} over {limit}")
+
+
+def exits(way, code, complete):
+    """Ends as without a limit, nothing hangs, files are there and whole."""
+    spec = Spec(WORKLOADS / "wild_exit.py", (way,), settings=(TAGS,))
+    unlimited = launch(spec)
+    expect_equal(unlimited.code, code, f"exit status\n{unlimited.err}\n")
+    expect("digest" in unlimited.out, unlimited.out)
+    reference = run_once(
+        Spec(WORKLOADS / "wild_exit.py", ("atexit",), settings=(TAGS,))
+    )
+    limit = limit_of(reference.report)
+    outcome = launch(limited(spec, limit))
+    expect_equal(outcome.code, code, f"exit status\n{outcome.err}\n")
+    expect_equal(outcome.out, unlimited.out, "output under the limit")
+    # Files that are there were read whole by launch().
+    if complete:
+        peak = outcome.report["physical_peak_bytes"]
+        expect(peak <= limit, f"physical peak {peak} over {limit}")
+        found = outcome.report["races"], outcome.report["memory_errors"]
+        expect_equal(found, (0, 0), "races and memory errors")
+        moved = outcome.status["devices"][0]["moved"]
+        expect(moved["out_bytes"] and moved["in_bytes"], f"moved: {moved}")
+
+
+# How a script ends, its exit status, whether exit handlers of libraries run.
+EXITS = (
+    ("atexit", 0, True),
+    ("daemon", 0, True),
+    ("exception", 1, True),
+    ("os-exit", 7, False),
+    ("sigint", -2, False),
+    ("sigkill", -9, False),
+)
+
+
 def all_cases():
     return [
         together(
@@ -70,8 +194,26 @@ def all_cases():
             "scaler", "inference", "two-models",
             settings=(("SIMGPU_FOUND_INF", "2"),),
         ),
+        together("wild_process.py", "loader", "forked"),
         together(
             "wild_graphs.py", "graphed-callables", "replayed-inference",
             full=True,
+        ),
+        Case("torch/wild/expandable-segments", expandable),
+        Case("torch/wild/pluggable-allocator", pluggable, full=True),
+        Case("torch/wild/driver-pools", driver_pools, full=True),
+        Case(
+            "torch/wild/spawned",
+            lambda: children("wild_process.py", "spawned", 2),
+            full=True,
+        ),
+        *(
+            Case(
+                f"torch/wild/exit/{way}",
+                exits,
+                full=True,
+                arguments=(way, *more),
+            )
+            for way, *more in EXITS
         ),
     ]

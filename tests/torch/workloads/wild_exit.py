@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Trains, says so, and ends in the way named."""
+
+import argparse
+import atexit
+import os
+import signal
+import threading
+
+import torch
+
+from wild_common import Training
+
+
+def at_exit(training):
+    """What runs at the interpreter's end trains once more."""
+
+    def last():
+        training.step()
+        training.tell()
+
+    atexit.register(last)
+
+
+def daemon(training):
+    """A thread goes on launching while the interpreter ends.
+
+    Forward only: PyTorch ends a process whose backward is under way then.
+    """
+    started = threading.Event()
+
+    def go_on():
+        with torch.no_grad():
+            while True:
+                training.loss(training.batch(64)).item()
+                started.set()
+
+    training.tell()
+    threading.Thread(target=go_on, daemon=True).start()
+    started.wait()
+
+
+def at_once(training):
+    training.tell()
+    os._exit(7)
+
+
+def killed(training):
+    training.tell()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def interrupted(training):
+    training.tell()
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def raised(training):
+    training.tell()
+    raise RuntimeError("on purpose")
+
+
+WAYS = {
+    "atexit": at_exit,
+    "daemon": daemon,
+    "os-exit": at_once,
+    "sigkill": killed,
+    "sigint": interrupted,
+    "exception": raised,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("way", choices=sorted(WAYS))
+    args = parser.parse_args()
+    training = Training("exit")
+    for _ in range(2):
+        training.step()
+    WAYS[args.way](training)
+
+
+if __name__ == "__main__":
+    main()
