@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/config.h"
+#include "agent/downloads.h"
 #include "agent/tape.h"
 
 struct ts_agent_device {
@@ -46,6 +47,7 @@ struct ts_agent {
 	struct ts_funcs funcs;
 	struct ts_tape tape;
 	struct ts_captures captures;
+	struct ts_downloads downloads;
 	atomic_int capturing; /* captures begun and not ended */
 	atomic_bool started;
 	atomic_uint functions; /* launched so far: numbers below this */

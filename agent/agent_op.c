@@ -209,6 +209,8 @@ void ts_agent_op_end(struct ts_op *op, CUresult result)
 {
 	/* A captured op runs, if at all, with its graph. */
 	end_devices(op, result == CUDA_SUCCESS && !op->capturing);
+	if (op->host && result == CUDA_SUCCESS && !op->capturing)
+		ts_downloads_note(op);
 	room_for_code(op);
 	if (result == CUDA_SUCCESS && wants_uses(op))
 		ts_tape_record(&ts_agent.tape, op);
@@ -274,7 +276,7 @@ CUresult ts_agent_scan_host(CUdeviceptr dst, const void *source, size_t bytes)
 	CUresult result = CUDA_SUCCESS;
 
 	if (!source || bytes > SCAN_BYTES_MAX || bytes < skip ||
-	        !ts_agent_places())
+	        !ts_agent_places() || !ts_downloads_wait(source, bytes))
 		return CUDA_SUCCESS;
 	at += skip;
 	bytes = (bytes - skip) / sizeof(words[0]) * sizeof(words[0]);

@@ -50,6 +50,7 @@ struct ts_op {
 	bool unknown_params;    /* they were set by other calls */
 	ts_stream_key stream;
 	uint64_t bytes; /* copied or set */
+	uint64_t host;  /* where a copy puts it, if into host memory; or 0 */
 
 	/* Found by the agent. */
 	const struct ts_func *func;

@@ -37,14 +37,16 @@ static CUresult begin_scanned(struct ts_op *op, CUresult scanned)
 CUresult ts_copy_touch(
         struct ts_op *op, CUdeviceptr dst, CUdeviceptr src, size_t bytes)
 {
-	size_t before = op->count;
+	size_t before = op->count, between;
 
 	op->bytes += bytes;
 	ts_agent_touch(op, src, bytes, TS_ACCESS_READ);
-	/* No block of ours: the address may be the host's. */
-	before = op->count - before;
+	between = op->count;
 	ts_agent_touch(op, dst, bytes, TS_ACCESS_WRITE);
-	if (before || !src || !dst)
+	/* No block of ours: the address may be the host's. */
+	if (between != before && op->count == between && op->bytes == bytes)
+		op->host = dst;
+	if (between != before || !src || !dst)
 		return CUDA_SUCCESS;
 	return ts_agent_scan_host(dst, (const void *)(uintptr_t)src, bytes);
 }

@@ -167,6 +167,9 @@ void ts_pager_room_changed(struct ts_pager *pager);
 /* Every address that the pager placed and still holds. */
 bool ts_pager_owns(struct ts_pager *pager, uint64_t address);
 
+/* Waits on the host for every op up to @number. Nothing may be capturing. */
+CUresult ts_pager_wait_op(struct ts_pager *pager, uint64_t number);
+
 /* For ts_streams: see streams.h. @number from ts_pager_last_op(). */
 uint64_t ts_pager_last_op(struct ts_pager *pager);
 void ts_pager_synchronized(

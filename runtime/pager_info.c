@@ -97,6 +97,19 @@ uint64_t ts_pager_last_op(struct ts_pager *pager)
 	return number;
 }
 
+CUresult ts_pager_wait_op(struct ts_pager *pager, uint64_t number)
+{
+	bool entered = ts_pager_enter_context(pager);
+	CUresult rc = CUDA_SUCCESS;
+
+	ts_mutex_lock(&pager->lock);
+	if (!ts_streams_done(&pager->streams, number))
+		rc = ts_streams_wait(&pager->streams, number, &pager->lock);
+	ts_mutex_unlock(&pager->lock);
+	ts_pager_leave_context(pager, entered);
+	return rc;
+}
+
 void ts_pager_synchronized(
         struct ts_pager *pager, ts_stream_key stream, uint64_t number)
 {

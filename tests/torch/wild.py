@@ -191,7 +191,7 @@ def all_cases():
         ),
         together(
             "wild_work.py", "side-stream", "threads", "checkpointing",
-            "scaler", "inference", "two-models",
+            "save-on-cpu", "scaler", "inference", "two-models",
             settings=(("SIMGPU_FOUND_INF", "2"),),
         ),
         together("wild_process.py", "loader", "forked"),
