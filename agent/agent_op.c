@@ -106,6 +106,22 @@ static int try_devices(
 	return 0;
 }
 
+/* Once: what is moved out and in from now on takes longer. */
+static void say_plain_memory(const struct ts_op *op)
+{
+	static atomic_bool said;
+
+	for (int device = 0; op->devices >> device; device++) {
+		if (!(op->devices >> device & 1) || atomic_load(&said) ||
+		        !ts_pager_plain_bytes(ts_agent_pager(device)) ||
+		        atomic_exchange(&said, true))
+			continue;
+		ts_log(TS_LOG_WARN,
+		        "the driver pins no more host memory: going on with "
+		        "pageable memory, which is slower to copy");
+	}
+}
+
 static CUresult begin_devices(struct ts_op *op)
 {
 	struct ts_shortage shortage;
@@ -115,6 +131,8 @@ static CUresult begin_devices(struct ts_op *op)
 	if (rc && flags & TS_BEGIN_BESIDE_CAPTURE &&
 	        shortage.short_of == TS_SHORT_CAPTURING && ts_captures_wait())
 		rc = try_devices(op, flags_of(op), &shortage);
+	if (op->out_bytes)
+		say_plain_memory(op);
 	if (!rc)
 		return CUDA_SUCCESS;
 	say_op_shortage(op, &shortage);

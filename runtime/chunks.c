@@ -66,11 +66,13 @@ void ts_chunks_remove(struct ts_chunks *chunks, struct ts_chunk *chunk)
 	chunks->created--;
 }
 
-void ts_chunks_release(struct ts_chunks *chunks, struct ts_chunk *chunk)
+CUresult ts_chunks_release(struct ts_chunks *chunks, struct ts_chunk *chunk)
 {
-	/* A handle that does not go leaks memory the account still sees. */
-	chunks->ops->release(chunk->handle);
-	free(chunk);
+	CUresult rc = chunks->ops->release(chunk->handle);
+
+	if (rc == CUDA_SUCCESS)
+		free(chunk);
+	return rc;
 }
 
 void ts_chunks_put(struct ts_chunks *chunks, struct ts_chunk *chunk)

@@ -51,9 +51,12 @@ CUresult ts_chunks_create(
         struct ts_chunks *chunks, uint64_t bytes, struct ts_chunk **ret_chunk);
 void ts_chunks_add(struct ts_chunks *chunks, struct ts_chunk *chunk);
 
-/* Takes an idle chunk, mapped nowhere, off the books; then to the driver. */
+/*
+ * Takes an idle chunk, mapped nowhere, off the books; then to the driver. One
+ * that the driver keeps is still there, to be added again.
+ */
 void ts_chunks_remove(struct ts_chunks *chunks, struct ts_chunk *chunk);
-void ts_chunks_release(struct ts_chunks *chunks, struct ts_chunk *chunk);
+CUresult ts_chunks_release(struct ts_chunks *chunks, struct ts_chunk *chunk);
 
 /* The chunk becomes idle. */
 void ts_chunks_put(struct ts_chunks *chunks, struct ts_chunk *chunk);

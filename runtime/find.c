@@ -31,6 +31,7 @@ int ts_pager_measure(struct ts_pager *pager, uint64_t *ret_used_bytes,
 	ts_account_note(&pager->account, used);
 	placed = pager->chunks.created_bytes;
 	pager->other_bytes = used > placed ? used - placed : 0;
+	pager->told_bytes = pager->other_bytes;
 	*ret_used_bytes = used;
 	return 0;
 }
@@ -176,15 +177,20 @@ CUresult ts_pager_release_idle(struct ts_pager *pager, uint64_t bytes)
 	while (given < bytes && !ts_list_empty(&pager->chunks.idle)) {
 		struct ts_chunk *chunk = ts_container_of(
 		        pager->chunks.idle.next, struct ts_chunk, list);
+		uint64_t chunk_bytes = chunk->bytes;
 		CUresult rc = unmap_everywhere(pager, chunk);
 
 		if (rc != CUDA_SUCCESS)
 			return rc;
-		given += chunk->bytes;
 		ts_chunks_remove(&pager->chunks, chunk);
 		ts_mutex_unlock(&pager->lock);
-		ts_chunks_release(&pager->chunks, chunk);
+		rc = ts_chunks_release(&pager->chunks, chunk);
 		ts_mutex_lock(&pager->lock);
+		if (rc != CUDA_SUCCESS) {
+			ts_chunks_add(&pager->chunks, chunk);
+			return rc;
+		}
+		given += chunk_bytes;
 	}
 	return CUDA_SUCCESS;
 }
@@ -215,7 +221,7 @@ static int create_chunk(struct ts_pager *pager, uint64_t bytes,
 		return driver_says(rc, ret_shortage);
 	ts_chunks_add(&pager->chunks, *ret_chunk);
 	ts_account_note(&pager->account,
-	        pager->other_bytes + pager->chunks.created_bytes);
+	        pager->told_bytes + pager->chunks.created_bytes);
 	return 0;
 }
 

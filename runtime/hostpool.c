@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "agent/base/list.h"
 #include "agent/base/log.h"
@@ -16,6 +17,7 @@ struct ts_hostslab {
 	char *former;            /* while the pool moves to another context */
 	struct ts_map_node node; /* by memory */
 	size_t slots, used, cursor;
+	bool plain;     /* the driver would not pin it */
 	uint64_t *read; /* last batch in that reads each slot */
 	bool taken[];
 };
@@ -41,6 +43,34 @@ static struct ts_hostslab *slab_of(
 	return slab;
 }
 
+/* Memory for a slab: the driver's, or plain where it has none to give. */
+static CUresult get_memory(const struct ts_hostpool *pool, size_t bytes,
+        void **ret_memory, bool *ret_plain)
+{
+	CUresult rc = pool->ops->host_alloc(
+	        ret_memory, bytes, CU_MEMHOSTALLOC_PORTABLE);
+	void *memory;
+
+	*ret_plain = rc == CUDA_ERROR_OUT_OF_MEMORY;
+	if (!*ret_plain)
+		return rc;
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return rc;
+	*ret_memory = memory;
+	return CUDA_SUCCESS;
+}
+
+static void put_memory(const struct ts_hostpool *pool,
+        const struct ts_hostslab *slab, bool driver_alive)
+{
+	if (slab->plain)
+		munmap(slab->memory, slab->slots * pool->slot_bytes);
+	else if (driver_alive)
+		pool->ops->host_free(slab->memory);
+}
+
 static void free_slab(struct ts_hostslab *slab)
 {
 	free(slab->read);
@@ -63,14 +93,14 @@ void ts_hostpool_finish(struct ts_hostpool *pool, bool driver_alive)
 		struct ts_hostslab *slab = pool->slabs;
 
 		pool->slabs = slab->next;
-		if (driver_alive)
-			pool->ops->host_free(slab->memory);
+		put_memory(pool, slab, driver_alive);
 		free_slab(slab);
 	}
 	ts_map_init(&pool->by_address);
 	pool->at = NULL;
 	pool->free_slots = 0;
 	pool->pinned_bytes = 0;
+	pool->plain_bytes = 0;
 }
 
 int ts_hostpool_grow(struct ts_hostpool *pool, struct ts_hostslab **ret_slab)
@@ -82,6 +112,7 @@ int ts_hostpool_grow(struct ts_hostpool *pool, struct ts_hostslab **ret_slab)
 	size_t slots = bytes / pool->slot_bytes;
 	struct ts_hostslab *slab;
 	void *memory;
+	bool plain;
 	int rc;
 
 	if (!slots)
@@ -94,13 +125,14 @@ int ts_hostpool_grow(struct ts_hostpool *pool, struct ts_hostslab **ret_slab)
 		free_slab(slab);
 		return -ENOMEM;
 	}
-	rc = ts_gpu_errno(pool->ops->host_alloc(
-	        &memory, slots * pool->slot_bytes, CU_MEMHOSTALLOC_PORTABLE));
+	rc = ts_gpu_errno(
+	        get_memory(pool, slots * pool->slot_bytes, &memory, &plain));
 	if (rc) {
 		free_slab(slab);
 		return rc;
 	}
 	slab->memory = memory;
+	slab->plain = plain;
 	slab->slots = slots;
 	*ret_slab = slab;
 	return 0;
@@ -113,6 +145,8 @@ void ts_hostpool_add(struct ts_hostpool *pool, struct ts_hostslab *slab)
 	ts_map_insert(&pool->by_address, &slab->node, address_of(slab->memory));
 	pool->free_slots += slab->slots;
 	pool->pinned_bytes += slab->slots * pool->slot_bytes;
+	if (slab->plain)
+		pool->plain_bytes += slab->slots * pool->slot_bytes;
 }
 
 static void *take_from(struct ts_hostpool *pool, struct ts_hostslab *slab)
@@ -212,6 +246,9 @@ CUresult ts_hostpool_rehouse(struct ts_hostpool *pool, CUstream stream)
 
 	for (slab = pool->slabs; slab && rc == CUDA_SUCCESS;
 	        slab = slab->next) {
+		/* It belongs to no context. */
+		if (slab->plain)
+			continue;
 		rc = pool->ops->host_alloc(&memory,
 		        slab->slots * pool->slot_bytes,
 		        CU_MEMHOSTALLOC_PORTABLE);
@@ -236,9 +273,10 @@ CUresult ts_hostpool_rehouse(struct ts_hostpool *pool, CUstream stream)
 void *ts_hostpool_moved(struct ts_hostpool *pool, void *slot)
 {
 	for (struct ts_hostslab *slab = pool->slabs; slab; slab = slab->next) {
-		size_t offset = (size_t)((char *)slot - slab->former);
+		char *former = slab->plain ? slab->memory : slab->former;
+		size_t offset = (size_t)((char *)slot - former);
 
-		if (slab->former && (char *)slot >= slab->former &&
+		if (former && (char *)slot >= former &&
 		        offset < slab->slots * pool->slot_bytes)
 			return slab->memory + offset;
 	}

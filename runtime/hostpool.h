@@ -3,7 +3,8 @@
  * Pinned host memory for what is moved out, in slabs of many slots of one page
  * each. Slots are guarded by the pager's lock; a slab is allocated by the
  * holder of the gate, without that lock. The agent never touches the memory
- * itself: copies do.
+ * itself: copies do. Where the driver refuses to pin more, slabs are of plain
+ * memory: copies then take longer, nothing else.
  */
 #ifndef TS_HOSTPOOL_H
 #define TS_HOSTPOOL_H
@@ -22,6 +23,7 @@ struct ts_hostpool {
 	uint64_t slot_bytes;
 	uint64_t limit_bytes;
 	uint64_t pinned_bytes; /* all slabs together */
+	uint64_t plain_bytes;  /* of that, what the driver would not pin */
 	uint64_t peak_bytes;   /* most that was in use */
 	size_t free_slots;
 	struct ts_hostslab *slabs; /* newest first */
@@ -36,8 +38,8 @@ void ts_hostpool_init(struct ts_hostpool *pool, const struct ts_gpu_ops *ops,
 void ts_hostpool_finish(struct ts_hostpool *pool, bool driver_alive);
 
 /*
- * A new slab from the driver, for ts_hostpool_add(). -ENOSPC at the pool's
- * limit, -ENOMEM where the driver refuses.
+ * A new slab, for ts_hostpool_add(). -ENOSPC at the pool's limit, -ENOMEM
+ * where there is no host memory, else what the driver's answer means.
  */
 int ts_hostpool_grow(struct ts_hostpool *pool, struct ts_hostslab **ret_slab);
 void ts_hostpool_add(struct ts_hostpool *pool, struct ts_hostslab *slab);

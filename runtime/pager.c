@@ -73,6 +73,7 @@ int ts_pager_create(const struct ts_gpu_ops *ops,
 	                : total;
 	ts_account_note(&pager->account, used);
 	pager->other_bytes = used;
+	pager->told_bytes = used;
 	init_parts(pager, options);
 	*ret_pager = pager;
 	return 0;
@@ -92,7 +93,9 @@ static void strip_all(struct ts_pager *pager)
 	for (; node; node = ts_map_ceiling(&pager->segments, node->key + 1))
 		ts_pager_strip(
 		        pager, ts_container_of(node, struct ts_segment, node));
-	ts_pager_release_idle(pager, UINT64_MAX);
+	/* The rest too, where the driver keeps one. */
+	if (ts_pager_release_idle(pager, UINT64_MAX) != CUDA_SUCCESS)
+		ts_pager_release_idle(pager, UINT64_MAX);
 	ts_mutex_unlock(&pager->lock);
 	ts_mutex_unlock(&pager->gate);
 }

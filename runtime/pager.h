@@ -205,6 +205,9 @@ CUresult ts_pager_rebind(struct ts_pager *pager, CUcontext context);
 int ts_pager_mem_info(struct ts_pager *pager, uint64_t *ret_free_bytes,
         uint64_t *ret_total_bytes);
 
+/* Host memory that the agent holds though the driver would not pin it. */
+uint64_t ts_pager_plain_bytes(struct ts_pager *pager);
+
 void ts_pager_stats(struct ts_pager *pager, struct ts_pager_stats *ret_stats);
 
 #endif

@@ -168,6 +168,16 @@ static uint64_t pinned_in(const struct ts_list *list)
 	return bytes;
 }
 
+uint64_t ts_pager_plain_bytes(struct ts_pager *pager)
+{
+	uint64_t bytes;
+
+	ts_mutex_lock(&pager->lock);
+	bytes = pager->host.plain_bytes;
+	ts_mutex_unlock(&pager->lock);
+	return bytes;
+}
+
 void ts_pager_stats(struct ts_pager *pager, struct ts_pager_stats *ret_stats)
 {
 	ts_mutex_lock(&pager->lock);

@@ -62,6 +62,7 @@ struct ts_pager {
 	size_t busy_count;   /* sum over all pages' busy */
 	uint64_t op_number, slow_number;
 	uint64_t other_bytes; /* not placed by the agent, when last measured */
+	uint64_t told_bytes;  /* the same, not raised where it was more */
 	bool no_room;         /* the last measurement left no whole unit */
 	unsigned int skipped; /* measurements left out since then */
 	struct ts_pager_stats stats;

@@ -400,7 +400,8 @@ static CUresult host_alloc(void **memory_out, size_t bytes, unsigned int flags)
 	GUARD;
 	if (fails())
 		return fake_gpu.fail_with;
-	if (host_count == HOSTS_MAX || host_used + bytes > HOST_BYTES)
+	if (fake_gpu.refuse_pinning || host_count == HOSTS_MAX ||
+	        host_used + bytes > HOST_BYTES)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!host_arena)
 		host_arena = mmap(NULL, HOST_BYTES, PROT_READ | PROT_WRITE,
@@ -428,11 +429,13 @@ static CUresult host_free(void *at)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A copy stays within one allocation. */
+/* A copy stays within one allocation; what is not pinned is of no concern. */
 static void check_host(const void *host, size_t bytes)
 {
 	const char *at = host;
 
+	if (!host_arena || at < host_arena || at >= host_arena + HOST_BYTES)
+		return;
 	for (size_t i = 0; i < host_count; i++)
 		if (at >= hosts[i].memory &&
 		        at + bytes <= hosts[i].memory + hosts[i].bytes)

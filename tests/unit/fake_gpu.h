@@ -26,6 +26,7 @@ struct fake_gpu {
 	unsigned int calls;   /* of functions that may fail */
 	unsigned int fail_at; /* 0: none; n: the n-th call fails */
 	CUresult fail_with;
+	bool refuse_pinning;
 	unsigned int violations; /* things the driver would not forgive */
 	unsigned int copies, maps, unmaps, waits;
 	unsigned int handles, reservations, events; /* that exist */

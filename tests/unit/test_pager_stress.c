@@ -111,6 +111,129 @@ START_TEST(random_ops_lose_no_byte_within_the_limit)
 }
 END_TEST
 
+#define STEP_BLOCKS 40
+#define STEPS       12
+
+/* Once the step is known pages are copied ahead of need, either way. */
+START_TEST(steps_that_repeat_lose_no_byte)
+{
+	uint64_t blocks[STEP_BLOCKS], now = 0;
+
+	setup_with(48, 512);
+	for (int i = 0; i < STEP_BLOCKS; i++)
+		blocks[i] = alloc(2 * PAGE);
+	for (int step = 1; step <= STEPS; step++) {
+		for (int i = 0; i < STEP_BLOCKS; i++) {
+			uint64_t period = step > 2 ? 2 * STEP_BLOCKS : 0;
+
+			ts_pager_tell_time(pager, ++now, period);
+			if (step > 1)
+				expect_bytes(blocks[i], 2 * PAGE, step - 1);
+			else
+				read_op(blocks[i], 2 * PAGE);
+			ts_pager_tell_time(pager, ++now, period);
+			ck_assert_int_eq(write_op(blocks[i], 2 * PAGE, step,
+			                         i % 2 ? STREAM_A : STREAM_B),
+			        0);
+		}
+		ck_assert_uint_eq(fake_gpu.violations, 0);
+	}
+	check_chunks();
+	ck_assert_uint_gt(stats().in_bytes, 0);
+	ck_assert_uint_le(fake_gpu.peak_bytes, CONTEXT + 48 * PAGE);
+	teardown();
+}
+END_TEST
+
+/* All of it fits; what is used last is copied out while it stays. */
+START_TEST(op_comes_after_a_copy_made_ahead_of_need)
+{
+	uint64_t blocks[STEP_BLOCKS / 2], now = 0;
+
+	setup_with(STEP_BLOCKS, 512);
+	for (int i = 0; i < STEP_BLOCKS / 2; i++)
+		blocks[i] = alloc(2 * PAGE);
+	for (int step = 1; step <= 4; step++)
+		for (int i = 0; i < STEP_BLOCKS / 2; i++) {
+			ts_pager_tell_time(pager, ++now, STEP_BLOCKS / 2);
+			ck_assert_int_eq(
+			        write_op(blocks[i], 2 * PAGE, step, STREAM_A),
+			        0);
+		}
+	ck_assert_uint_eq(fake_gpu.copies, 0);
+	/* First host memory is pinned. */
+	ts_pager_ahead(pager);
+	ts_pager_ahead(pager);
+	ck_assert_uint_gt(fake_gpu.copies, 0);
+	for (int i = 0; i < STEP_BLOCKS / 2; i++)
+		write_op(blocks[i], 2 * PAGE, 5, STREAM_B);
+	ck_assert_uint_eq(fake_gpu.violations, 0);
+	teardown();
+}
+END_TEST
+
+START_TEST(op_in_the_memory_of_a_free_block_comes_after_its_ops)
+{
+	uint64_t a, b;
+
+	setup_with(4, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	ts_pager_dead(pager, a, 4 * PAGE);
+	/* Nothing is copied that would wait for them. */
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_B), 0);
+	ck_assert_uint_eq(fake_gpu.copies, 0);
+	ck_assert_uint_eq(fake_gpu.violations, 0);
+	teardown();
+}
+END_TEST
+
+START_TEST(dead_block_leaves_nothing_in_host_memory)
+{
+	uint64_t a, b;
+
+	setup_with(4, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), 0);
+	ck_assert_uint_eq(stats().out_bytes, 4 * PAGE);
+	ts_pager_dead(pager, a, 4 * PAGE);
+	ck_assert_uint_eq(
+	        pager->host.free_slots * PAGE, pager->host.pinned_bytes);
+	/* What lives there next begins with nothing. */
+	ts_pager_live(pager, a, 4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 3, STREAM_A), 0);
+	ck_assert_uint_eq(stats().in_bytes, 0);
+	expect_bytes(a, 4 * PAGE, 3);
+	teardown();
+}
+END_TEST
+
+START_TEST(pages_move_where_the_driver_pins_nothing)
+{
+	uint64_t a, b;
+
+	setup_with(4, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	fake_gpu.refuse_pinning = true;
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), 0);
+	ck_assert_uint_gt(ts_pager_plain_bytes(pager), 0);
+	expect_bytes(a, 4 * PAGE, 1);
+	expect_bytes(b, 4 * PAGE, 2);
+	/* It belongs to no context. */
+	ck_assert_int_eq(ts_pager_rebind(pager, FAKE_OTHER), CUDA_SUCCESS);
+	fake_gpu.context = FAKE_OTHER;
+	fake_gpu_context_gone(FAKE_CONTEXT);
+	ts_pager_context_gone(pager, FAKE_CONTEXT);
+	expect_bytes(a, 4 * PAGE, 1);
+	teardown();
+}
+END_TEST
+
 /*
  * With the n-th driver call failing an op either runs or is refused; then
  * nothing is lost, and the next try works.
@@ -136,6 +259,8 @@ static unsigned int try_failure(unsigned int fail_at, CUresult with)
 	expect_bytes(b, 4 * PAGE, 2);
 	/* What was refused has not been done. */
 	expect_bytes(a, 4 * PAGE, rc ? 1 : 3);
+	/* Nor what had to go for that. */
+	expect_bytes(b, 4 * PAGE, 2);
 	check_chunks();
 	ck_assert_uint_le(fake_gpu.peak_bytes, CONTEXT + 6 * PAGE);
 	teardown();
@@ -319,6 +444,12 @@ static void add_tests(TCase *tests)
 {
 	tcase_add_loop_test(
 	        tests, random_ops_lose_no_byte_within_the_limit, 1, 9);
+	tcase_add_test(tests, steps_that_repeat_lose_no_byte);
+	tcase_add_test(tests, op_comes_after_a_copy_made_ahead_of_need);
+	tcase_add_test(
+	        tests, op_in_the_memory_of_a_free_block_comes_after_its_ops);
+	tcase_add_test(tests, dead_block_leaves_nothing_in_host_memory);
+	tcase_add_test(tests, pages_move_where_the_driver_pins_nothing);
 	tcase_add_test(tests, every_failing_call_loses_nothing);
 	tcase_add_test(tests, threads_lose_no_byte);
 }
