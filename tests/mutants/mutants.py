@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Every defect put into the agent on purpose is found by some quick test.
+
+A mutant is a patch in this folder: a line that says what is wrong with it,
+then the change. Each is applied to a copy of the sources beside a copy of the
+build folder, where only what it touches is built again, and tests are run
+until one fails. A mutant that none finds means that a test is missing.
+"""
+
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+
+from runner import Case, Failure, expect
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = pathlib.Path(__file__).resolve().parent
+SEED = 6
+SAMPLE = 5
+AT_LEAST = 15
+
+# Of the build folder: what is neither needed nor small.
+NOT_COPIED = shutil.ignore_patterns("venv*", "headers", "meson-logs")
+
+BUILD_SECONDS = 600
+TEST_SECONDS = 400
+
+CHECK_FAILURE = re.compile(r":[FE]:[^:]*:(\w+):\d+: (.*)")
+UNITTEST_FAILURE = re.compile(r"^(?:FAIL|ERROR): (\w+)", re.M)
+
+
+@dataclass(frozen=True)
+class Detector:
+    """A test program; its arguments may name files of the build folder."""
+
+    name: str
+    command: tuple
+    targets: tuple = ()
+
+
+def _unit(name):
+    program = f"tests/unit/test_{name}"
+    return Detector(f"unit_{name}", (f"build/{program}",), (program,))
+
+
+# In the order in which they are tried: those that find most come first.
+DETECTORS = (
+    _unit("pager"),
+    _unit("pager_stress"),
+    Detector(
+        "preload_rows",
+        (
+            sys.executable,
+            "tests/preload/test_rows.py",
+            "build/libtapeswap.so",
+            "build/tests/preload/preload_rows",
+            "build/simgpu",
+            "Rows.test_plain_copies",
+            "Rows.test_addresses_that_go_elsewhere",
+        ),
+        ("libtapeswap.so",),
+    ),
+)
+
+
+def mutants():
+    """Names and what is wrong with each, in the order of the names."""
+    found = {}
+    for path in sorted(FOLDER.glob("*.patch")):
+        text = path.read_text(encoding="utf-8")
+        found[path.stem] = text.splitlines()[0]
+    return found
+
+
+class Tree:
+    """A copy of the sources and of what was built; a context manager."""
+
+    def __init__(self):
+        self.scratch = tempfile.TemporaryDirectory(prefix="tapeswap-mutants-")
+        self.top = pathlib.Path(self.scratch.name)
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "-co", "--exclude-standard"],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for name in filter(None, listed.split("\0")):
+            if (ROOT / name).is_file():
+                (self.top / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, self.top / name)
+        # Times are kept, so nothing is built again but what is changed.
+        shutil.copytree(
+            ROOT / "build",
+            self.top / "build",
+            symlinks=True,
+            ignore=NOT_COPIED,
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.scratch.cleanup()
+
+    def run(self, command, seconds):
+        """(exit status, output); None as the status where it took too long."""
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("TAPESWAP_", "SIMGPU_", "LD_"))
+        }
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.top,
+                env={**environment, "CK_DEFAULT_TIMEOUT": "120"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired as late:
+            text = late.stdout or b""
+            return None, text.decode(errors="replace")
+        return done.returncode, done.stdout
+
+    def must(self, command, seconds, what):
+        status, output = self.run(command, seconds)
+        if status != 0:
+            raise Failure(f"{what}\n{output[-3000:]}")
+
+    def build(self, what):
+        targets = sorted({t for d in DETECTORS for t in d.targets})
+        self.must(
+            ["ninja", "-C", "build", *targets],
+            BUILD_SECONDS,
+            f"{what} does not build",
+        )
+
+    def apply(self, name, *options):
+        """The patch of a mutant, or with --reverse what was before it."""
+        self.must(
+            # Not the repository that this may lie in.
+            ["env", f"GIT_CEILING_DIRECTORIES={self.top.parent}", "git",
+             "apply", "-C1", *options, str(FOLDER / f"{name}.patch")],
+            TEST_SECONDS,
+            f"{name}.patch does not apply: what it changes was changed",
+        )
+
+    def test(self, detector):
+        """What a test program says is wrong; None where all is well."""
+        status, output = self.run(detector.command, TEST_SECONDS)
+        if status == 0:
+            return None
+        if status is None:
+            return f"{detector.name}: no end within {TEST_SECONDS} s"
+        found = CHECK_FAILURE.findall(output)
+        names = [name for name, _ in found] or UNITTEST_FAILURE.findall(output)
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"{detector.name}: {names[0] if names else status}{more}"
+
+
+def _try_mutant(tree, name, every):
+    """What found it, first or all of them."""
+    tree.apply(name)
+    try:
+        tree.build(name)
+        found = []
+        for detector in DETECTORS:
+            complaint = tree.test(detector)
+            if complaint:
+                found.append(complaint)
+                if not every:
+                    break
+        return found
+    finally:
+        tree.apply(name, "--reverse")
+
+
+def try_all(names, every=False):
+    """Each mutant; where every, all tests are run for each."""
+    texts = mutants()
+    survivors = []
+    with Tree() as tree:
+        tree.build("the agent as it is")
+        for detector in DETECTORS:
+            complaint = tree.test(detector)
+            expect(not complaint, f"without a mutant: {complaint}")
+        for name in names:
+            begin = time.monotonic()
+            found = _try_mutant(tree, name, every)
+            seconds = time.monotonic() - begin
+            told = "; ".join(found) or "NOT FOUND"
+            print(f"  {name} ({seconds:.1f} s): {told}", flush=True)
+            if not found:
+                survivors.append(f"{name}: {texts[name]}")
+    expect(not survivors, "no test finds\n" + "\n".join(survivors))
+
+
+def sample():
+    names = sorted(mutants())
+    expect(len(names) >= AT_LEAST, f"only {len(names)} mutants")
+    try_all(random.Random(SEED).sample(names, SAMPLE))
+
+
+def everything():
+    names = sorted(mutants())
+    expect(len(names) >= AT_LEAST, f"only {len(names)} mutants")
+    try_all(names, every=True)
+
+
+def all_cases():
+    return [
+        Case("mutants/sample", sample),
+        Case("mutants/all", everything, full=True),
+    ]
