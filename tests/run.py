@@ -15,11 +15,16 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/torch")]
+sys.path[:0] = [
+    str(ROOT / folder)
+    for folder in ("tests", "tests/torch", "tests/mutants", "tests/bench")
+]
 
 import runner  # noqa: E402
 from runner import Case, Count, Failure  # noqa: E402
 import cases as torch_cases  # noqa: E402
+import mutants  # noqa: E402
+import victims  # noqa: E402
 
 PLOT_GROWTH = ROOT / "tests/bench/plot_growth.py"
 
@@ -200,6 +205,24 @@ def fuzz_planner(inputs, jobs=2):
     print(f"{done} inputs: {refused} refused with a path, {planned} accepted")
 
 
+def every_fault():
+    """Each driver call of the agent fails once; tests/faults."""
+    return count_output(
+        command(
+            [
+                sys.executable,
+                "tests/faults/test_faults.py",
+                "--every",
+                "build/libtapeswap.so",
+                "build/tests/faults/faults_client",
+                "build/simgpu",
+                "runtime/gpu_ops.def",
+            ]
+        ),
+        True,
+    )
+
+
 def python_script(*arguments):
     return lambda: count_output(command([sys.executable, *arguments]), True)
 
@@ -250,6 +273,8 @@ def all_cases():
         Case("planner/fuzz/1000000", lambda: fuzz_planner(10**6), full=True),
         Case("planner/growth", planner_growth, full=True, alone=True),
     ]
+    cases.append(Case("faults/every-call", every_fault, full=True))
+    cases += mutants.all_cases() + victims.all_cases()
     return cases + torch_cases.all_cases()
 
 

@@ -14,29 +14,32 @@ Every workload gets the same cases:
 
 import json
 import math
-import re
-
-import jsonschema
 
 from harness import (
     BIG_DEVICE,
-    REMEDY,
     ROOT,
     TRAIN_GPT,
     WORKLOADS,
     Spec,
-    checked,
     launch,
     run,
     run_once,
+)
+from capping import (
+    capped,
+    check_capped,
+    printed,
+    run_capped,
+    share_of_peak,
 )
 import content
 import exact
 import mutation
 import observed
 import planned
+import pressed
 import wild
-from runner import Case, Failure, expect, expect_equal
+from runner import Case, expect, expect_equal
 
 GIB = 1 << 30
 
@@ -87,6 +90,7 @@ def write_results():
     text = json.dumps(kept, indent=1, sort_keys=True) + "\n"
     path.write_text(text, encoding="utf-8")
     mutation.write_results()
+    pressed.write_results()
 
 
 def losses(outcome):
@@ -107,12 +111,6 @@ def reserved_peak(outcome):
     if steps:
         return steps[-1]["max_memory_reserved"]
     return int(outcome.out.rstrip().splitlines()[-1].split()[-2])
-
-
-def share_of_peak(report, share):
-    """A limit: context plus a share of what was used beside it."""
-    context = report["context_bytes"]
-    return context + int((report["physical_peak_bytes"] - context) * share)
 
 
 def plain(name, spec, steps, big):
@@ -147,71 +145,6 @@ def again(spec):
         if first.report.get(key) != second.report.get(key)
     }
     expect(not changed, f"reports of two runs differ: {changed}")
-
-
-def capped(spec, limit):
-    return Spec(
-        spec.script,
-        spec.arguments,
-        device=spec.device,
-        limit=str(limit),
-        venv=spec.venv,
-        settings=spec.settings,
-        timeout=spec.timeout,
-    )
-
-
-def printed(outcome):
-    """What a script printed, but for the times of its steps."""
-    return re.sub(r"  time [0-9.]+ ms", "", outcome.out)
-
-
-def check_schema(content):
-    """A JSON file holds to the schema that it names."""
-    name = content.get("schema")
-    with open(
-        ROOT / f"schemas/{name}.schema.json", encoding="utf-8"
-    ) as file:
-        schema = json.load(file)
-    kind = jsonschema.validators.validator_for(schema)
-    for error in kind(schema).iter_errors(content):
-        raise Failure(f"{name}: {error.json_path}: {error.message}")
-
-
-def check_capped(outcome, limit):
-    """The limit held, and the agent saw what the device did."""
-    report, status = outcome.report, outcome.status
-    expect(
-        report["physical_peak_bytes"] <= limit,
-        f"physical peak {report['physical_peak_bytes']} over {limit}",
-    )
-    expect(status, f"no status file\n{outcome.err[-2000:]}")
-    for content in report, status, outcome.plan:
-        check_schema(content)
-    expect_equal(status["limit_bytes"], limit, "limit in the status")
-    totals = status["totals"]
-    if totals["graph_launches"]:
-        return  # the device counts a graph's nodes each time it runs
-    moved = [device["moved"] for device in status["devices"]]
-    own = sum(m["copies_out"] + m["copies_in"] for m in moved)
-    seen = {
-        "launches": totals["launches"],
-        "copies": totals["copies"] + own,
-        "memsets": totals["sets"],
-    }
-    wanted = {key: report[key] for key in seen}
-    expect_equal(seen, wanted, "operations by the agent and by the device")
-
-
-def run_capped(spec, limit):
-    """Under the limit or, where an op needs more, the least that it names."""
-    while True:
-        outcome = launch(capped(spec, limit))
-        named = [int(mib) << 20 for mib in REMEDY.findall(outcome.err)]
-        if outcome.code == 0 or not named:
-            return checked(outcome), limit
-        expect(max(named) > limit, f"{limit} named as the remedy for itself")
-        limit = max(named)
 
 
 def cap60(name, spec, big):
@@ -443,5 +376,6 @@ def all_cases():
         + observed.all_cases()
         + exact.all_cases()
         + planned.all_cases()
+        + pressed.all_cases()
         + wild.all_cases()
     )

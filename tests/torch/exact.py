@@ -19,8 +19,7 @@ MODELS = (
 TOLERANCE = {"fp32": 1e-4, "bf16": 2e-2, "fp16": 2e-2}
 # How many operators there are at least, and the error of one, relative to the
 # largest element.
-OPERATORS = {"venv": 136, "venv-2.11": 134}
-OPERATOR_TOLERANCE = 1e-5
+OPERATORS, OPERATOR_TOLERANCE = 136, 1e-5
 DROP_RATE, DROP_SLACK = 0.1, 0.003  # five deviations of 2^18 draws
 
 
@@ -125,7 +124,7 @@ def convolutions(share):
     first = bitwise(share, "lenet", "--batch", 256, "--steps", 30)
     losses = first.steps()[0]["losses"]
     expect_equal(len(losses), 30, "losses")
-    expect(losses[-1] < losses[0] - 0.5, f"loss {losses[0]} to {losses[-1]}")
+    expect(losses[-1] < losses[0] / 2, f"loss {losses[0]} to {losses[-1]}")
 
 
 def operators(venv):
@@ -142,7 +141,7 @@ def operators(venv):
         f"{len(done)} of {len(lines)} operators compared, largest error"
         f" {done[worst]['error']:.1e} ({worst})"
     )
-    expect(len(done) >= OPERATORS[venv], f"not compared: {sorted(others)}")
+    expect(len(done) >= OPERATORS, f"not compared: {sorted(others)}")
     wrong = {
         name: line["error"]
         for name, line in done.items()
@@ -179,16 +178,10 @@ def whole_run(*arguments, tolerance, seconds):
     seen, wanted = losses_of(outcome), losses_of(cpu)
     expect_equal((len(seen), len(wanted)), (30, 30), "losses")
     error = max(abs(a / b - 1) for a, b in zip(seen, wanted))
-    print(
-        f"largest relative error of a loss {error:.1e}, losses {seen[0]} to"
-        f" {seen[-1]}, {outcome.seconds:.1f} s,"
-        f" {outcome.cpu_seconds:.1f} s of processor time"
-    )
+    print(f"largest relative error of a loss {error:.1e}")
     expect(error <= tolerance, f"largest relative error {error}")
     expect(seen[-1] < seen[0] - 1, f"loss from {seen[0]} to {seen[-1]}")
-    # Its threads take turns, so this is what it takes where nothing else
-    # runs, and the same where something does.
-    expect(outcome.cpu_seconds < seconds, f"{outcome.cpu_seconds:.1f} s")
+    expect(outcome.seconds < seconds, f"{outcome.seconds:.1f} s")
 
 
 def all_cases():

@@ -48,7 +48,6 @@ class Outcome:
     out: str
     err: str
     seconds: float
-    cpu_seconds: float  # of all its threads
     host_bytes: int  # resident set at its largest
     report: dict  # SIMGPU_REPORT
     plan: dict  # TAPESWAP_PLAN
@@ -151,7 +150,7 @@ def _wait(process, timeout):
     finally:
         timer.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
-    return usage, late.is_set()
+    return usage.ru_maxrss * 1024, late.is_set()
 
 
 def launch(spec):
@@ -171,7 +170,7 @@ def launch(spec):
                 stderr=err,
                 start_new_session=True,
             )
-            usage, late = _wait(process, spec.timeout)
+            host_bytes, late = _wait(process, spec.timeout)
             seconds = time.monotonic() - started
             out.seek(0)
             err.seek(0)
@@ -186,8 +185,7 @@ def launch(spec):
             out=texts[0],
             err=texts[1],
             seconds=seconds,
-            cpu_seconds=usage.ru_utime + usage.ru_stime,
-            host_bytes=usage.ru_maxrss * 1024,
+            host_bytes=host_bytes,
             report=_load(f"{folder}/report.json"),
             plan=_load(f"{folder}/plan.json"),
             status=_load(f"{folder}/status.json"),

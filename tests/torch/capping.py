@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Runs under a limit, and what must hold for each of them."""
+
+import json
+import re
+
+import jsonschema
+
+from harness import REMEDY, ROOT, Spec, checked, launch
+from runner import Failure, expect, expect_equal
+
+
+def share_of_peak(report, share):
+    """A limit: context plus a share of what was used beside it."""
+    context = report["context_bytes"]
+    return context + int((report["physical_peak_bytes"] - context) * share)
+
+
+def capped(spec, limit):
+    return Spec(
+        spec.script,
+        spec.arguments,
+        device=spec.device,
+        limit=str(limit),
+        venv=spec.venv,
+        settings=spec.settings,
+        timeout=spec.timeout,
+    )
+
+
+def printed(outcome):
+    """What a script printed, but for the times of its steps."""
+    return re.sub(r"  time [0-9.]+ ms", "", outcome.out)
+
+
+def check_schema(content):
+    """A JSON file holds to the schema that it names."""
+    name = content.get("schema")
+    with open(
+        ROOT / f"schemas/{name}.schema.json", encoding="utf-8"
+    ) as file:
+        schema = json.load(file)
+    kind = jsonschema.validators.validator_for(schema)
+    for error in kind(schema).iter_errors(content):
+        raise Failure(f"{name}: {error.json_path}: {error.message}")
+
+
+def check_capped(outcome, limit):
+    """The limit held, and the agent saw what the device did."""
+    report, status = outcome.report, outcome.status
+    expect(
+        report["physical_peak_bytes"] <= limit,
+        f"physical peak {report['physical_peak_bytes']} over {limit}",
+    )
+    expect(status, f"no status file\n{outcome.err[-2000:]}")
+    for content in report, status, outcome.plan:
+        check_schema(content)
+    expect_equal(status["limit_bytes"], limit, "limit in the status")
+    totals = status["totals"]
+    if totals["graph_launches"]:
+        return  # the device counts a graph's nodes each time it runs
+    moved = [device["moved"] for device in status["devices"]]
+    own = sum(m["copies_out"] + m["copies_in"] for m in moved)
+    seen = {
+        "launches": totals["launches"],
+        "copies": totals["copies"] + own,
+        "memsets": totals["sets"],
+    }
+    wanted = {key: report[key] for key in seen}
+    expect_equal(seen, wanted, "operations by the agent and by the device")
+
+
+def run_capped(spec, limit):
+    """Under the limit or, where an op needs more, the least that it names."""
+    while True:
+        outcome = launch(capped(spec, limit))
+        named = [int(mib) << 20 for mib in REMEDY.findall(outcome.err)]
+        if outcome.code == 0 or not named:
+            return checked(outcome), limit
+        expect(max(named) > limit, f"{limit} named as the remedy for itself")
+        limit = max(named)

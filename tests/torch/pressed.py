@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What must hold where memory is short: the pager alone, TAPESWAP_MODE=cap.
+
+  shares      a model at shares of its peak, and at the least limit that the
+              agent names: the same losses and digest, within the limit
+  settings    the same where unmapping waits and where it does not, with the
+              agent's helper on the caller's thread and on its own
+  faults      a driver call of the agent fails: right, or out of memory
+  flat        many steps take no more memory than few
+  beyond      a model far larger than the device
+  fragmented  free memory in small pieces: no copy is needed
+"""
+
+import json
+import pathlib
+import random
+
+from harness import ROOT, TRAIN_GPT, WORKLOADS, Spec, checked, launch, run_once
+from repeat import Runner
+from runner import Case, Failure, expect, expect_equal
+
+import capping
+
+MIB = 1 << 20
+SHARES = (90, 70, 50, 30, 20)
+LEAST = "least"
+
+SEED = 6
+SAMPLE = 6  # faults of the short case
+FIRST = 20  # --full: so many first calls of each function,
+DRAWN = 30  # and so many of the others
+
+# Small, and yet many pages; the optimizer's fused ops fit into half of them.
+GPT = (
+    TRAIN_GPT,
+    "--layers", 2, "--width", 512, "--sequence", 128, "--batch", 32,
+    "--vocabulary", 1024, "--steps", 2,
+)
+
+GPT_SHARE = 50
+
+# Figures by workload and share, for tests/results.
+results = {}
+
+
+def write_results():
+    path = ROOT / "tests/results/shares.json"
+    kept = {}
+    if path.exists():
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    for name, by_share in results.items():
+        kept.setdefault(name, {}).update(by_share)
+    text = json.dumps(kept, indent=1, sort_keys=True) + "\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def tagged(script, *arguments, **more):
+    settings = (("SIMGPU_CONTENT", "tags"), *more.pop("settings", ()))
+    return Spec(script, (*arguments, "--digest"), settings=settings, **more)
+
+
+def limit_at(report, share):
+    """The least is looked for from just above the context on."""
+    context = report["context_bytes"]
+    beside = report["physical_peak_bytes"] - context
+    part = 0 if share == LEAST else beside * share // 100
+    return context + max(part, 4 * MIB)
+
+
+def share(name, spec, percent):
+    unlimited = run_once(spec)
+    report = unlimited.report
+    wanted = capping.printed(unlimited)
+    expect("digest" in wanted, f"no digest in {wanted[-200:]}")
+    outcome, limit = capping.run_capped(spec, limit_at(report, percent))
+    capping.check_capped(outcome, limit)
+    expect_equal(outcome.report["possible_races"], 0, "possible races")
+    expect_equal(capping.printed(outcome), wanted, "losses and digest")
+    (device,) = outcome.status["devices"]
+    expect_equal(
+        device["peak_bytes"],
+        outcome.report["physical_peak_bytes"],
+        "peak by the agent and by the device",
+    )
+    results.setdefault(name, {})[str(percent)] = {
+        "limit_bytes": limit,
+        "physical_peak_bytes": outcome.report["physical_peak_bytes"],
+        "unlimited_peak_bytes": report["physical_peak_bytes"],
+        "virtual_ns": outcome.report["virtual_ns"],
+        "unlimited_virtual_ns": report["virtual_ns"],
+        "out_bytes": device["moved"]["out_bytes"],
+        "in_bytes": device["moved"]["in_bytes"],
+        "vmm_calls": outcome.report["vmm_calls"],
+        "real_s": round(outcome.seconds, 1),
+        "host_bytes": outcome.host_bytes,
+    }
+    print(
+        f"  {name} at {percent}: limit {limit >> 20} MiB, out "
+        f"{device['moved']['out_bytes'] >> 20} MiB, in "
+        f"{device['moved']['in_bytes'] >> 20} MiB, "
+        f"{outcome.report['virtual_ns'] / report['virtual_ns']:.2f} x the "
+        f"time, {outcome.seconds:.0f} s",
+        flush=True,
+    )
+
+
+def setting(name, value):
+    """A small model short of memory under a setting of either side."""
+    script, *arguments = GPT
+    spec = tagged(script, *arguments)
+    unlimited = run_once(spec)
+    limit = limit_at(unlimited.report, GPT_SHARE)
+    pressed = capping.capped(
+        tagged(script, *arguments, settings=((name, value),)), limit
+    )
+    outcome = checked(launch(pressed))
+    capping.check_capped(outcome, limit)
+    expect_equal(
+        capping.printed(outcome), capping.printed(unlimited), "output"
+    )
+    (device,) = outcome.status["devices"]
+    expect(device["moved"]["out_bytes"] > 0, "nothing was moved")
+
+
+# ------------------------------------------------------------------- faults
+
+
+def agent_symbols():
+    """The driver functions that the agent calls."""
+    text = (ROOT / "runtime/gpu_ops.def").read_text(encoding="utf-8")
+    rows = [l for l in text.splitlines() if l.startswith("TS_GPU_OP(")]
+    return [row.split(",")[1].strip() for row in rows]
+
+
+def status_of(runner):
+    path = pathlib.Path(runner.folder.name, "status.json")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def outcome_of(run):
+    return run.losses(), run.digests()
+
+
+def try_fault(runner, symbol, nth, wanted, limit):
+    """What is wrong with a run in which that call failed; and how it went."""
+    status = pathlib.Path(runner.folder.name, "status.json")
+    status.unlink(missing_ok=True)
+    run = runner.run(*GPT, "--digest", SIMGPU_FAIL=f"{symbol}:{nth}")
+    said = []
+    if run.report["api_call_counts"].get(symbol, 0) < nth:
+        said.append("the call was never made")
+    if run.code and "out of memory" not in run.out:
+        said.append(f"exit status {run.code}: {run.out[-600:]}")
+    # PyTorch takes other kernels where one product is refused memory.
+    recovered = "Will attempt to recover" in run.out
+    if not run.code and not recovered and outcome_of(run) != wanted:
+        said.append(f"{outcome_of(run)}, wanted {wanted}")
+    for name in "memory_errors", "races", "possible_races":
+        if run.report[name]:
+            texts = run.report.get("race_texts", [])[:1]
+            said.append(f"{run.report[name]} {name} {texts}")
+    peak = run.report["physical_peak_bytes"]
+    if peak > limit:
+        said.append(f"peak {peak} over {limit}")
+    if not status.exists():
+        said.append("no status")
+    else:
+        (device,) = status_of(runner)["devices"]
+        if device["peak_bytes"] != peak:
+            said.append(f"peak {device['peak_bytes']} for {peak}")
+    word = "out of memory" if run.code else "right"
+    word = "recovered by PyTorch" if recovered and not run.code else word
+    return [f"{symbol}:{nth}: {text}" for text in said], word
+
+
+def draw_faults(before, after, every):
+    """Calls that the agent alone makes; before: without it."""
+    chance = random.Random(SEED)
+    chosen = []
+    for symbol in agent_symbols():
+        count = after.get(symbol, 0)
+        if before.get(symbol, 0) or not count:
+            continue
+        first = range(1, min(FIRST, count) + 1)
+        rest = range(len(first) + 1, count + 1)
+        drawn = chance.sample(rest, min(DRAWN, len(rest)))
+        chosen += [(symbol, nth) for nth in (*first, *sorted(drawn))]
+    return chosen if every else chance.sample(chosen, SAMPLE)
+
+
+def faults(every):
+    with Runner() as runner:
+        plain = runner.good(*GPT, "--digest")
+    limit = limit_at(plain.report, GPT_SHARE)
+    wanted = outcome_of(plain)
+    bad, words = [], {}
+    with Runner(limit=str(limit)) as runner:
+        run = runner.good(*GPT, "--digest")
+        expect_equal(outcome_of(run), wanted, "under the limit")
+        chosen = draw_faults(
+            plain.report["api_call_counts"],
+            run.report["api_call_counts"],
+            every,
+        )
+        for symbol, nth in chosen:
+            said, word = try_fault(runner, symbol, nth, wanted, limit)
+            bad += said
+            words[word] = words.get(word, 0) + 1
+    print(f"  {len(chosen)} faults: {words}", flush=True)
+    expect(not bad, "\n".join(bad))
+
+
+# -------------------------------------------------------------------- others
+
+
+def flat(few, many):
+    """Memory after many steps is that after few, on both sides."""
+    script, *arguments = GPT[:-2]
+    peaks = {}
+    for steps in few, many:
+        plain = Spec(script, (*arguments, "--steps", 2))
+        limit = limit_at(run_once(plain).report, GPT_SHARE)
+        spec = Spec(script, (*arguments, "--steps", steps), timeout=1800)
+        outcome = checked(launch(capping.capped(spec, limit)))
+        capping.check_capped(outcome, limit)
+        (device,) = outcome.status["devices"]
+        peaks[steps] = {
+            "host": outcome.host_bytes,
+            "device": outcome.report["physical_peak_bytes"],
+            "pinned": device["host_peak_bytes"],
+        }
+    print(f"  {peaks}", flush=True)
+    grown = {k: peaks[many][k] - peaks[few][k] for k in peaks[few]}
+    expect(grown["host"] <= 16 * MIB, f"host memory grew: {grown}")
+    expect(grown["device"] <= 0, f"device memory grew: {grown}")
+    expect(grown["pinned"] <= 8 * MIB, f"pinned memory grew: {grown}")
+
+
+def beyond(name, steps, limit, host_limit):
+    """It never fitted: on the device that it is trained on for less."""
+    script = WORKLOADS / "language_model.py"
+    wanted = run_once(Spec(script, (name, "--steps", steps)))
+    spec = Spec(
+        script,
+        (name, "--steps", steps),
+        device="rtx4090",
+        settings=(("TAPESWAP_HOST_LIMIT", host_limit),),
+        timeout=1500,
+    )
+    outcome = checked(launch(capping.capped(spec, limit)))
+    capping.check_capped(outcome, limit)
+    expect_equal(
+        capping.printed(outcome), capping.printed(wanted), "output"
+    )
+    peak = wanted.report["physical_peak_bytes"]
+    print(
+        f"  {name}: peak {peak >> 20} MiB in {limit >> 20} MiB, "
+        f"{outcome.seconds:.0f} s, host {outcome.host_bytes >> 20} MiB",
+        flush=True,
+    )
+
+
+def fragmented():
+    """PyTorch alone has the memory free, but not in one piece."""
+    script = WORKLOADS / "fragmented.py"
+    alone = launch(Spec(script, device="tiny-1g"))
+    expect(
+        alone.code and "OutOfMemoryError" in alone.err,
+        f"it fits without tapeswap: {alone.out[-300:]}{alone.err[-300:]}",
+    )
+    outcome = checked(launch(Spec(script, device="tiny-1g", limit="1GiB")))
+    capping.check_capped(outcome, 1 << 30)
+    (device,) = outcome.status["devices"]
+    moved = device["moved"]
+    expect(moved["reclaimed_pages"] > 0, f"nothing was taken back: {moved}")
+    seen = moved["out_bytes"], moved["in_bytes"]
+    expect_equal(seen, (0, 0), "bytes moved")
+
+
+def small_models():
+    language = WORKLOADS / "language_model.py"
+    vision = WORKLOADS / "vision.py"
+    small = WORKLOADS / "small.py"
+    return {
+        "gpt": tagged(TRAIN_GPT, "--steps", 3),
+        "gpt-amp": tagged(
+            TRAIN_GPT, "--steps", 3, "--amp", "--dropout", 0.1
+        ),
+        "gpt-accumulate": tagged(
+            TRAIN_GPT, "--steps", 4, "--accumulate", 2, "--eval-every", 2
+        ),
+        "gpt-compile": tagged(TRAIN_GPT, "--steps", 3, "--compile"),
+        "mlp": tagged(small, "mlp", "--batch", 16384, "--steps", 3),
+        "lenet": tagged(small, "lenet", "--batch", 1024, "--steps", 3),
+        "lstm": tagged(WORKLOADS / "lstm.py"),
+        "bert-small": tagged(language, "bert-small"),
+        "gpt2-small": tagged(language, "gpt2-small"),
+        "llama-small": tagged(language, "llama-small"),
+        "resnet18": tagged(
+            vision, "resnet18", "--batch", 128, "--size", 64
+        ),
+    }
+
+
+def large_models():
+    language = WORKLOADS / "language_model.py"
+    vision = WORKLOADS / "vision.py"
+    return {
+        "bert-large": tagged(language, "bert-large", timeout=1200),
+        "gpt2-xl": tagged(language, "gpt2-xl", timeout=1800),
+        "llama-7b": tagged(language, "llama-7b", timeout=1800),
+        "vgg16": tagged(vision, "vgg16", "--batch", 128, timeout=900),
+        "resnet50": tagged(vision, "resnet50", "--batch", 64, timeout=900),
+    }
+
+
+def all_cases():
+    cases = [
+        Case("torch/pressed/faults/sample", lambda: faults(False)),
+        Case("torch/pressed/faults/all", lambda: faults(True), full=True),
+        Case("torch/pressed/fragmented", fragmented),
+        Case("torch/pressed/flat", lambda: flat(100, 1000), full=True),
+        Case(
+            "torch/pressed/beyond/llama-7b",
+            lambda: beyond("llama-7b", 2, 24 << 30, "160GiB"),
+            full=True,
+            alone=True,
+        ),
+    ]
+    for name, values in {
+        "SIMGPU_UNMAP_SYNC": ("none", "device"),
+        "TAPESWAP_HELPER": ("inline", "thread"),
+    }.items():
+        for value in values:
+            cases.append(
+                Case(
+                    f"torch/pressed/settings/{name}={value}",
+                    lambda n=name, v=value: setting(n, v),
+                    full=True,
+                )
+            )
+    models = small_models()
+    for name, spec in (*models.items(), *large_models().items()):
+        large = name not in models
+        for percent in (*SHARES, LEAST):
+            cases.append(
+                Case(
+                    f"torch/pressed/shares/{name}/{percent}",
+                    lambda n=name, s=spec, p=percent: share(n, s, p),
+                    full=(name, percent) != ("bert-large", 50),
+                    alone=large,
+                )
+            )
+    return cases
