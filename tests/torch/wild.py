@@ -16,6 +16,7 @@ from harness import (
     launch,
     run_once,
 )
+import planned
 from runner import Case, expect, expect_equal
 
 SHARE = 0.55  # of what lies beside the context
@@ -149,6 +150,42 @@ def driver_pools():
     expect(peak <= limit, f"physical peak {peak} over {limit}")
 
 
+def sharing_refused():
+    """Memory that moves is not shared: one line names the way out."""
+    outcome = launch(
+        Spec(WORKLOADS / "wild_ipc.py", settings=(TAGS,), limit="4GiB")
+    )
+    checked(outcome)
+    expect("not shared" in outcome.out, outcome.out)
+    expect("digest" in outcome.out, outcome.out)
+    lines = [l for l in outcome.err.splitlines() if "TAPESWAP_IPC=1" in l]
+    expect_equal(len(lines), 1, f"lines about it in\n{outcome.err}\n")
+
+
+def two_devices():
+    """One limit holds for each device of a process."""
+    spec = Spec(
+        WORKLOADS / "two_devices.py", settings=(TAGS, ("SIMGPU_DEVICES", "2"))
+    )
+    unlimited = run_once(spec)
+    expect("loss" in unlimited.out, unlimited.out)
+    devices = unlimited.report["devices"]
+    expect_equal(len(devices), 2, "devices")
+    wanted = max(limit_of(device) for device in devices)
+    # An optimizer's op has all parameters of a device at once.
+    outcome, limit = planned.run_at(spec, wanted, "cap")
+    most = max(device["physical_peak_bytes"] for device in devices)
+    expect(limit < most, f"the least limit named is {limit}, the peak {most}")
+    expect_equal(outcome.out, unlimited.out, "output under the limit")
+    for device in outcome.report["devices"]:
+        peak = device["physical_peak_bytes"]
+        expect(peak <= limit, f"physical peak {peak} over {limit}")
+        found = device["races"], device["memory_errors"]
+        expect_equal(found, (0, 0), "races and memory errors")
+    moved = [device["moved"] for device in outcome.status["devices"]]
+    expect(any(m["in_bytes"] or m["reclaimed_pages"] for m in moved), moved)
+
+
 def exits(way, code, complete):
     """Ends as without a limit, nothing hangs, files are there and whole."""
     spec = Spec(WORKLOADS / "wild_exit.py", (way,), settings=(TAGS,))
@@ -207,6 +244,13 @@ def all_cases():
             lambda: children("wild_process.py", "spawned", 2),
             full=True,
         ),
+        Case(
+            "torch/wild/data-parallel",
+            lambda: children("wild_process.py", "data-parallel", 2),
+            full=True,
+        ),
+        Case("torch/wild/two-devices", two_devices, full=True),
+        Case("torch/wild/sharing-refused", sharing_refused, full=True),
         *(
             Case(
                 f"torch/wild/exit/{way}",

@@ -9,9 +9,11 @@ a child process prints comes in the order of the children.
 import argparse
 import os
 import sys
+import tempfile
 
 import torch
-from torch import multiprocessing
+from torch import distributed, multiprocessing
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
 from wild_common import BATCH, WIDTH, Training
@@ -66,12 +68,12 @@ def child(rank, queue):
     queue.put((rank, training.lines()))
 
 
-def spawned():
-    """Two processes with a model each; the parent only waits for them."""
+def run_children(function, *arguments):
+    """Two processes; the parent only waits for them."""
     context = multiprocessing.get_context("spawn")
     queue = context.SimpleQueue()
     children = [
-        context.Process(target=child, args=(rank, queue))
+        context.Process(target=function, args=(rank, queue, *arguments))
         for rank in range(CHILDREN)
     ]
     for process in children:
@@ -85,7 +87,43 @@ def spawned():
         print("\n".join(told[rank]), flush=True)
 
 
-BEHAVIOURS = {"loader": loader, "forked": forked, "spawned": spawned}
+def spawned():
+    """A model in each of two processes."""
+    run_children(child)
+
+
+def rank_of_two(rank, queue, folder):
+    """One of two processes that keep their models the same."""
+    distributed.init_process_group(
+        "gloo",
+        init_method=f"file://{folder}/meet",
+        rank=rank,
+        world_size=CHILDREN,
+    )
+    training = Training(f"rank {rank}")
+    wrapped = DistributedDataParallel(training.model)
+    training.generator.manual_seed(rank)
+    for _ in range(3):
+        batch = training.batch()
+        loss = (wrapped(batch) - batch).square().mean()
+        loss.backward()
+        training.update()
+        training.keep(loss)
+    queue.put((rank, training.lines()))
+    distributed.destroy_process_group()
+
+
+def data_parallel():
+    with tempfile.TemporaryDirectory() as folder:
+        run_children(rank_of_two, folder)
+
+
+BEHAVIOURS = {
+    "loader": loader,
+    "forked": forked,
+    "spawned": spawned,
+    "data-parallel": data_parallel,
+}
 
 
 def main():
