@@ -281,9 +281,7 @@ void ts_agent_pin_found(const struct ts_range *block, void *data)
 
 /*
  * A program may give a device address for its source: the driver sorts that
- * out, a plain read here would end the program. Where the kernel allows no
- * other read (some containers) only sources that are no device memory we know
- * of are looked at.
+ * out, a plain read here would end the program.
  */
 CUresult ts_agent_scan_host(CUdeviceptr dst, const void *source, size_t bytes)
 {
@@ -300,19 +298,11 @@ CUresult ts_agent_scan_host(CUdeviceptr dst, const void *source, size_t bytes)
 	bytes = (bytes - skip) / sizeof(words[0]) * sizeof(words[0]);
 	while (bytes && result == CUDA_SUCCESS) {
 		size_t piece = bytes < sizeof(words) ? bytes : sizeof(words);
-		struct ts_allocation ignored;
-		int rc = ts_peek(at, piece, words);
 
-		if (!rc)
-			ts_scan_words(&ts_agent.blocks, words, piece,
-			        ts_agent_pin_found, &result);
-		else if (rc != -EFAULT &&
-		         !ts_blocks_find_allocation(&ts_agent.blocks,
-		                 (uint64_t)(uintptr_t)at, &ignored))
-			ts_scan_words(&ts_agent.blocks, at, piece,
-			        ts_agent_pin_found, &result);
-		else
+		if (ts_peek(at, piece, words))
 			break;
+		ts_scan_words(&ts_agent.blocks, words, piece,
+		        ts_agent_pin_found, &result);
 		at += piece;
 		bytes -= piece;
 	}

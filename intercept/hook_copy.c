@@ -34,12 +34,11 @@ ASYNC(cuMemcpyDtoDAsync_v2, "MemcpyDtoDAsync",
 
 BLOCKING(cuMemcpyDtoH_v2, "MemcpyDtoH",
         (void *host, CUdeviceptr src, size_t bytes), (host, src, bytes),
-        ts_copy_begin, (CUdeviceptr)(uintptr_t)host, src)
+        ts_download_begin, host, src)
 
 ASYNC(cuMemcpyDtoHAsync_v2, "MemcpyDtoHAsync",
         (void *host, CUdeviceptr src, size_t bytes, CUstream stream),
-        (host, src, bytes, stream), ts_copy_begin, (CUdeviceptr)(uintptr_t)host,
-        src)
+        (host, src, bytes, stream), ts_download_begin, host, src)
 
 BLOCKING(cuMemcpyHtoD_v2, "MemcpyHtoD",
         (CUdeviceptr dst, const void *host, size_t bytes), (dst, host, bytes),

@@ -59,6 +59,17 @@ CUresult ts_copy_begin(struct ts_op *op, const char *name, CUdeviceptr dst,
 	return begin_scanned(op, ts_copy_touch(op, dst, src, bytes));
 }
 
+CUresult ts_download_begin(struct ts_op *op, const char *name, void *host,
+        CUdeviceptr src, size_t bytes, ts_stream_key stream)
+{
+	if (!ts_op_enter(op, TS_OP_COPY, name, stream))
+		return CUDA_SUCCESS;
+	op->bytes = bytes;
+	ts_agent_touch(op, src, bytes, TS_ACCESS_READ);
+	op->host = (uint64_t)(uintptr_t)host;
+	return begin_scanned(op, CUDA_SUCCESS);
+}
+
 CUresult ts_upload_begin(struct ts_op *op, const char *name, CUdeviceptr dst,
         const void *host, size_t bytes, ts_stream_key stream)
 {

@@ -25,6 +25,10 @@ static inline ts_stream_key ts_key(CUstream stream, ts_stream_key zero)
 CUresult ts_copy_begin(struct ts_op *op, const char *name, CUdeviceptr dst,
         CUdeviceptr src, size_t bytes, ts_stream_key stream);
 
+/* To host memory; what is no block of ours is not looked into. */
+CUresult ts_download_begin(struct ts_op *op, const char *name, void *host,
+        CUdeviceptr src, size_t bytes, ts_stream_key stream);
+
 /* From host memory, which may hold addresses. */
 CUresult ts_upload_begin(struct ts_op *op, const char *name, CUdeviceptr dst,
         const void *host, size_t bytes, ts_stream_key stream);

@@ -3,7 +3,7 @@
 """The library preloaded into small programs, most of them without CUDA.
 
 Usage: test_preload.py LIBRARY HOST NEXT_MALLOC SIMGPU ENGINE SLOW_START
-    NEXT_DLSYM SECURE [TEST...]
+    NEXT_DLSYM SECURE NO_PEEK [TEST...]
 """
 
 import json
@@ -15,9 +15,9 @@ import sys
 import tempfile
 import unittest
 
-LIBRARY, HOST, NEXT_MALLOC, SIMGPU, ENGINE, SLOW_START, NEXT_DLSYM, SECURE = (
-    str(pathlib.Path(a).resolve()) for a in sys.argv[1:9]
-)
+ARGUMENTS = [str(pathlib.Path(a).resolve()) for a in sys.argv[1:10]]
+LIBRARY, HOST, NEXT_MALLOC, SIMGPU, ENGINE = ARGUMENTS[:5]
+SLOW_START, NEXT_DLSYM, SECURE, NO_PEEK = ARGUMENTS[5:]
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -434,6 +434,10 @@ class Preload(unittest.TestCase):
             (done.returncode, done.stdout), (plain.returncode, plain.stdout)
         )
 
+    def test_device_address_as_a_source_where_reading_is_not_allowed(self):
+        done = run(NO_PEEK, TAPESWAP_LIMIT="200MiB")
+        self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
+
     def test_file_that_cannot_be_written_is_named(self):
         done = run(HOST, "work", TAPESWAP_STATUS="/no/such/folder/x.json")
         self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
@@ -444,4 +448,4 @@ class Preload(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[9:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[10:]])
