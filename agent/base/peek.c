@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -13,7 +14,8 @@ static int peek_by_pipe(const void *source, size_t bytes, void *ret_data)
 
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
 		return -errno;
-	if (write(ends[1], source, bytes) == (ssize_t)bytes &&
+	/* No wrapper of a sanitizer's shall look at @source before. */
+	if (syscall(SYS_write, ends[1], source, bytes) == (long)bytes &&
 	        read(ends[0], ret_data, bytes) == (ssize_t)bytes)
 		rc = 0;
 	close(ends[0]);
