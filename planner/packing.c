@@ -19,8 +19,10 @@
  */
 #define CANDIDATES 2048
 
-#define NOBODY     UINT32_MAX
-#define IMPOSSIBLE UINT32_MAX
+/* What a stay that has to move at the cut weighs, in pages mapped anew. */
+#define MOVE_COST 64
+
+#define NOBODY UINT32_MAX
 
 /* A stay of neighbouring pages of a run. */
 struct stay {
@@ -29,6 +31,7 @@ struct stay {
 	uint32_t run;
 	uint32_t span;   /* of the run */
 	uint32_t offset; /* of the first page in the run */
+	bool loose;      /* goes over the cut, but changes its chunk there */
 };
 
 /* Chunks that are busy over the same ops. */
@@ -61,7 +64,7 @@ struct sweep {
 	const struct ts_runs *runs;
 	uint32_t *chunks;
 	uint32_t n_chunks;
-	uint32_t budget; /* chunks that may be had without need */
+	uint32_t budget; /* no more chunks than these */
 	struct group *groups;
 	uint32_t n_groups;
 	uint32_t groups_room;
@@ -212,52 +215,53 @@ static bool meets(const struct group *group, const struct stay *stay)
 	return at < group->n_stays && group->stays[at].from <= stay->to;
 }
 
-/* Part of a residency that goes on over the cut: it cannot move. */
+/* The end of a residency whose beginning, after the cut, has its chunk. */
 static bool is_tied(const struct sweep *w, const struct stay *stay)
 {
 	const struct ts_page_run *run = &w->runs->runs[stay->run];
 
-	return run->wraps && (!stay->span || stay->span + 1 == run->n_spans);
+	return run->wraps && stay->span + 1 == run->n_spans && !stay->loose;
 }
 
-/* Pages that would be mapped anew if @arrival went into @group. */
+/*
+ * Pages that would be mapped anew if @arrival went into @group; @enough or
+ * more: too many.
+ */
 static uint32_t cost_of(const struct sweep *w, const struct group *group,
-        const struct arrival *arrival)
+        const struct arrival *arrival, uint32_t enough)
 {
 	const struct stay *stays = &w->stays[arrival->first_stay];
 	uint32_t cost = 0;
 
 	for (uint32_t k = first_after(group, stays->from);
 	        k < group->n_stays && group->stays[k].from <= stays->to; k++) {
-		if (is_tied(w, &group->stays[k]))
-			return IMPOSSIBLE;
-		cost++;
+		cost += is_tied(w, &group->stays[k]) ? MOVE_COST : 1;
 	}
-	for (uint32_t k = 1; k < arrival->n_stays; k++)
+	for (uint32_t k = 1; k < arrival->n_stays && cost < enough; k++)
 		cost += meets(group, &stays[k]);
 	return cost;
 }
 
 /*
- * The free group that suits @arrival best, and the cost. Groups that are
- * free for long enough come first, the tightest at the front.
+ * The free group that suits @arrival best, and the cost, which is below
+ * @least; NOBODY where there is none. Groups that are free for long enough
+ * come first, the tightest at the front; from the others somebody has to go.
  */
 static uint32_t best_group(const struct sweep *w, const struct arrival *arrival,
-        uint32_t *ret_cost)
+        uint32_t least, uint32_t *ret_cost)
 {
-	uint32_t to = w->stays[arrival->first_stay].to;
-	uint32_t best = NOBODY, least = IMPOSSIBLE;
+	uint32_t to = w->stays[arrival->first_stay].to, best = NOBODY;
 
-	for (int up = 1; up >= 0 && least; up--) {
-		uint32_t left = CANDIDATES;
+	for (int up = 1; up >= 0; up--) {
+		uint32_t left = CANDIDATES, lowest = !up;
 		uint32_t key = set_find(&w->keys, to + 1, up);
 
-		while (key != NOBODY && left && least) {
+		while (key != NOBODY && left && least > lowest) {
 			for (uint32_t i = w->free_until[key];
-			        i != NOBODY && left && least;
+			        i != NOBODY && left && least > lowest;
 			        i = w->groups[i].next, left--) {
-				uint32_t cost =
-				        cost_of(w, &w->groups[i], arrival);
+				uint32_t cost = cost_of(
+				        w, &w->groups[i], arrival, least);
 
 				if (cost < least) {
 					least = cost;
@@ -359,9 +363,11 @@ static int send_away(struct sweep *w, uint32_t index, const struct stay *stay)
 		struct group *group = &w->groups[index];
 		struct stay sent = group->stays[first];
 		uint32_t kept = first, at = w->n_stays;
-		int err = 0;
+		int err;
 
-		for (uint32_t k = first; !err && k < group->n_stays; k++) {
+		sent.loose |= is_tied(w, &sent);
+		err = add_stay(w, &sent);
+		for (uint32_t k = first + 1; !err && k < group->n_stays; k++) {
 			if (group->stays[k].run == sent.run &&
 			        group->stays[k].offset == sent.offset &&
 			        !is_tied(w, &group->stays[k]))
@@ -432,12 +438,12 @@ static int place(struct sweep *w, uint32_t index)
 
 	while (!err && offset < arrival.count) {
 		uint32_t left = arrival.count - offset, cost, got;
-		uint32_t at = best_group(w, &arrival, &cost);
+		uint32_t spare = w->budget - w->n_chunks;
+		uint32_t at = best_group(
+		        w, &arrival, spare ? 1 : UINT32_MAX, &cost);
 
-		if (cost && (cost == IMPOSSIBLE || w->n_chunks < w->budget)) {
-			got = left;
-			if (cost != IMPOSSIBLE && got > w->budget - w->n_chunks)
-				got = w->budget - w->n_chunks;
+		if (at == NOBODY) {
+			got = left < spare ? left : spare;
 			at = w->n_groups;
 			err = add_group(w, w->n_chunks, got);
 			w->n_chunks += got;
@@ -551,7 +557,7 @@ int ts_pages_pack(
 	uint64_t ops = runs->n_ops + UINT64_C(1);
 	struct sweep w = {.runs = runs,
 	        .chunks = chunks,
-	        .budget = runs->peak_pages + runs->peak_pages / TS_SPARE_SHARE,
+	        .budget = runs->most_chunks,
 	        .arriving = malloc(ops * sizeof(uint32_t)),
 	        .leaving = malloc(ops * sizeof(uint32_t)),
 	        .free_until = malloc(ops * sizeof(uint32_t))};

@@ -461,7 +461,7 @@ static int by_page_and_time(const void *a, const void *b, void *data)
 }
 
 /* Tenancies by page, links renamed; counts pages that are mapped anew. */
-static int sort_tenancies(struct ts_pages *pages)
+static int sort_tenancies(struct ts_pages *pages, uint32_t n_ops)
 {
 	uint32_t n = pages->n_tenancies;
 	uint32_t *order = malloc((n + UINT64_C(1)) * sizeof(*order));
@@ -496,7 +496,12 @@ static int sort_tenancies(struct ts_pages *pages)
 
 			sorted[k].remap =
 			        sorted[k].chunk != sorted[before].chunk;
+			sorted[k].moved =
+			        sorted[k].remap &&
+			        (sorted[before].to_op + UINT64_C(1)) % n_ops ==
+			                sorted[k].from_op;
 			pages->remaps += sorted[k].remap;
+			pages->moves += sorted[k].moved;
 		}
 	}
 	free(pages->tenancies);
@@ -529,10 +534,20 @@ static int expand(struct expansion *e, uint64_t page_bytes)
 	for (uint32_t c = 0; !err && c < pages->n_chunks; c++)
 		list_tenancies(e, c);
 	if (!err)
-		err = sort_tenancies(pages);
+		err = sort_tenancies(pages, e->runs->n_ops);
 	free(e->entries);
 	free(e->first_entry);
 	return err;
+}
+
+/* The peak's, and some more that save remaps where they fit. */
+static uint32_t most_chunks(const struct ts_paging *paging, uint32_t peak)
+{
+	uint32_t most = peak + peak / TS_SPARE_SHARE;
+
+	if (paging->most_chunks && most > paging->most_chunks)
+		most = paging->most_chunks;
+	return most > peak ? most : peak;
 }
 
 /* Places the pages with the step cut open before @cut. */
@@ -552,6 +567,7 @@ static int place_from(const struct ts_paging *paging, uint32_t cut,
 	if (!err) {
 		e.n_entries = lay_out_chunks(&runs);
 		pages.peak_pages = runs.peak_pages;
+		runs.most_chunks = most_chunks(paging, runs.peak_pages);
 		e.chunks = calloc(e.n_entries + 1, sizeof(*e.chunks));
 		err = e.chunks ? ts_pages_pack(&runs, e.chunks, &pages.n_chunks)
 		               : -ENOMEM;
@@ -571,20 +587,10 @@ static int place_from(const struct ts_paging *paging, uint32_t cut,
 	return err;
 }
 
-static bool within_spare(const struct ts_pages *pages)
-{
-	return pages->n_chunks - pages->peak_pages <=
-	       pages->peak_pages / TS_SPARE_SHARE;
-}
-
-/* Few enough chunks come first, then few pages that are mapped anew. */
+/* A page that moves is mapped anew, and copied besides. */
 static bool better(const struct ts_pages *a, const struct ts_pages *b)
 {
-	if (within_spare(a) != within_spare(b))
-		return within_spare(a);
-	if (!within_spare(a) && a->n_chunks != b->n_chunks)
-		return a->n_chunks < b->n_chunks;
-	return a->remaps < b->remaps;
+	return a->remaps + (uint64_t)a->moves < b->remaps + (uint64_t)b->moves;
 }
 
 /*
@@ -615,7 +621,7 @@ int ts_pages_place(const struct ts_paging *paging, struct ts_pages *ret_pages)
 			ts_pages_finish(&pages);
 		}
 		if (paging->n_ops > LONG_TAPE ||
-		        (within_spare(&best) && !best.remaps))
+		        !best.remaps)
 			break;
 	}
 	if (err)

@@ -39,6 +39,11 @@ struct ts_paging {
 	 */
 	const struct ts_stay *resident;
 	uint32_t n_resident;
+	/*
+	 * No more chunks than these to save remaps; as many as pages are there
+	 * at once may be needed for all that. 0: no such limit.
+	 */
+	uint32_t most_chunks;
 };
 
 /* A page has a chunk to itself from before @from_op until after @to_op. */
@@ -58,6 +63,11 @@ struct ts_tenancy {
 	uint32_t next;
 	/* The page had another chunk before: it has to be mapped anew. */
 	bool remap;
+	/*
+	 * It had it until this tenancy begins, and its bytes stay: they have
+	 * to be copied from there. All such tenancies begin at the same op.
+	 */
+	bool moved;
 };
 
 /* A page and its tenancies, in order of from_op. */
@@ -81,6 +91,8 @@ struct ts_pages {
 	uint32_t resident_pages;
 	/* Tenancies with remap set: pages mapped anew in every steady step. */
 	uint32_t remaps;
+	/* Those among them with moved set. */
+	uint32_t moves;
 };
 
 /*
@@ -93,14 +105,15 @@ int ts_pages_place(const struct ts_paging *paging, struct ts_pages *ret_pages);
 /*
  * Assigns chunks to what @choice leaves on the device. @left and @back give
  * per gap that is not kept the ops between which it is off the device
- * (ts_model_left(), ts_model_back()). Values without an address get pages of
+ * (ts_model_left(), ts_model_back()). No more chunks than fit in @limit_bytes
+ * are had to save remaps. Values without an address get pages of
  * their own, above TS_INVENTED_ADDRESS; scratch of replays is left out.
  * Errors as above.
  */
 #define TS_INVENTED_ADDRESS (UINT64_C(1) << 62)
 int ts_pages_assign(const struct ts_graph *graph,
         const struct ts_choice *choice, const uint32_t *left,
-        const uint32_t *back, struct ts_pages *ret_pages);
+        const uint32_t *back, uint64_t limit_bytes, struct ts_pages *ret_pages);
 
 /*
  * The same from a plan, made now or read from a file: runs it on the event

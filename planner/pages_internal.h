@@ -38,6 +38,8 @@ struct ts_runs {
 	struct ts_span *spans;
 	uint32_t n_ops;
 	uint32_t peak_pages;
+	/* No more chunks than these; at least the peak's. */
+	uint32_t most_chunks;
 };
 
 /*

@@ -112,7 +112,7 @@ static int fill_pages(struct ts_plan *plan, const struct ts_search *search)
 	struct ts_pages pages;
 	int err = ts_pages_assign(search->graph, &search->best.choice,
 	        ts_model_left(search->model), ts_model_back(search->model),
-	        &pages);
+	        plan->limit_bytes, &pages);
 
 	/* No device has so many pages: the plan goes without. */
 	if (err)

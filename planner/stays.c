@@ -147,11 +147,13 @@ static int list_stays(
 }
 
 int ts_pages_assign(const struct ts_graph *g, const struct ts_choice *choice,
-        const uint32_t *left, const uint32_t *back, struct ts_pages *ret_pages)
+        const uint32_t *left, const uint32_t *back, uint64_t limit_bytes,
+        struct ts_pages *ret_pages)
 {
 	struct stays s = {g, choice, left, back, NULL, 0, TS_INVENTED_ADDRESS};
 	struct ts_paging paging = {
 	        .n_ops = g->n_ops, .page_bytes = TS_PAGE_BYTES};
+	uint64_t most = limit_bytes / TS_PAGE_BYTES;
 	struct ts_stay *resident =
 	        calloc(g->n_objects + UINT64_C(1), sizeof(*resident));
 	int err = -ENOMEM;
@@ -163,6 +165,7 @@ int ts_pages_assign(const struct ts_graph *g, const struct ts_choice *choice,
 		err = list_stays(&s, &paging, resident);
 		paging.stays = s.list;
 		paging.resident = resident;
+		paging.most_chunks = most < UINT32_MAX ? (uint32_t)most : 0;
 		if (!err && g->n_ops)
 			err = ts_pages_place(&paging, ret_pages);
 	}
@@ -193,7 +196,8 @@ int ts_pages_of_plan(const struct ts_profile *profile,
 	if (!err)
 		err = outcome.fits ? ts_pages_assign(&g, &choice,
 		                             ts_model_left(model),
-		                             ts_model_back(model), ret_pages)
+		                             ts_model_back(model),
+		                             plan->limit_bytes, ret_pages)
 		                   : -EINVAL;
 	ts_model_destroy(model);
 	ts_choice_finish(&choice);
