@@ -64,6 +64,7 @@ struct sweep {
 	const struct ts_runs *runs;
 	uint32_t *chunks;
 	uint32_t n_chunks;
+	uint64_t sent;   /* pages that had to give up their chunks */
 	uint32_t budget; /* no more chunks than these */
 	struct group *groups;
 	uint32_t n_groups;
@@ -378,6 +379,7 @@ static int send_away(struct sweep *w, uint32_t index, const struct stay *stay)
 		group->n_stays = kept;
 		if (!err)
 			err = add_arrival(w, at, group->count);
+		w->sent += w->groups[index].count;
 		if (err)
 			return err;
 	}
@@ -423,8 +425,10 @@ static int move_in(struct sweep *w, uint32_t index,
 		else
 			err = insert(w, &w->groups[index], &stay);
 	}
-	if (!err && w->n_stays > again)
+	if (!err && w->n_stays > again) {
 		err = add_arrival(w, again, count);
+		w->sent += count;
+	}
 	w->groups[index].next = w->leaving[first.to + 1];
 	w->leaving[first.to + 1] = index;
 	return err;
@@ -575,6 +579,8 @@ int ts_pages_pack(
 		let_go(&w, op);
 		begin_stays(&w, op);
 		err = place_all(&w, op);
+		if (!err && w.sent > runs->most_sent)
+			err = -ECANCELED;
 	}
 	*ret_n_chunks = w.n_chunks;
 	for (uint32_t i = 0; i < w.n_groups; i++)

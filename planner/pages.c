@@ -12,6 +12,11 @@
 #define MAX_COVERS (UINT64_C(1) << 27)
 /* From so many ops on the step is cut open in one place only. */
 #define LONG_TAPE 50000
+/*
+ * Pages that may be sent elsewhere on the way, in parts more than are mapped
+ * anew in the best packing so far: some find their way back.
+ */
+#define SENT_SHARE 2
 
 void ts_pages_finish(struct ts_pages *pages)
 {
@@ -550,83 +555,136 @@ static uint32_t most_chunks(const struct ts_paging *paging, uint32_t peak)
 	return most > peak ? most : peak;
 }
 
-/* Places the pages with the step cut open before @cut. */
-static int place_from(const struct ts_paging *paging, uint32_t cut,
-        struct ts_pages *ret_pages)
+/* One way to place the pages. */
+struct packing {
+	struct ts_runs runs;
+	uint32_t *chunks;
+	uint64_t n_entries;
+	uint32_t n_chunks;
+	uint32_t cut;
+	uint64_t cost; /* pages mapped anew, twice where they are copied */
+};
+
+static void packing_finish(struct packing *packing)
 {
-	struct ts_pages pages = {0};
+	free(packing->runs.runs);
+	free(packing->runs.spans);
+	free(packing->chunks);
+	memset(packing, 0, sizeof(*packing));
+}
+
+static uint64_t cost_of_run(
+        const struct ts_page_run *run, const uint32_t *chunks)
+{
+	uint64_t cost = 0;
+
+	for (uint32_t k = 0; k < run->n_spans; k++) {
+		uint32_t before = k ? k - 1 : run->n_spans - 1;
+		const uint32_t *a = chunks + (uint64_t)before * run->count;
+		const uint32_t *b = chunks + (uint64_t)k * run->count;
+
+		for (uint32_t i = 0; i < run->count; i++)
+			cost += (a[i] != b[i]) * (!k && run->wraps ? 2 : 1);
+	}
+	return cost;
+}
+
+/* Packs with the step cut open before @cut; -ECANCELED: as in packing. */
+static int pack_from(const struct ts_paging *paging, uint32_t cut,
+        uint64_t most_sent, struct packing *ret_packing)
+{
+	struct packing p = {.runs.n_ops = paging->n_ops, .cut = cut};
 	struct cells cells = {.cut = cut};
-	struct ts_runs runs = {.n_ops = paging->n_ops};
-	struct expansion e = {.runs = &runs, .cut = cut, .pages = &pages};
 	int err = find_edges(paging, &cells);
 
 	if (!err)
 		err = cover_cells(paging, &cells);
 	if (!err)
-		err = make_runs(&cells, &runs);
+		err = make_runs(&cells, &p.runs);
 	if (!err) {
-		e.n_entries = lay_out_chunks(&runs);
-		pages.peak_pages = runs.peak_pages;
-		runs.most_chunks = most_chunks(paging, runs.peak_pages);
-		e.chunks = calloc(e.n_entries + 1, sizeof(*e.chunks));
-		err = e.chunks ? ts_pages_pack(&runs, e.chunks, &pages.n_chunks)
+		p.runs.most_chunks = most_chunks(paging, p.runs.peak_pages);
+		p.runs.most_sent = most_sent;
+		p.n_entries = lay_out_chunks(&p.runs);
+		p.chunks = calloc(p.n_entries + 1, sizeof(*p.chunks));
+		err = p.chunks ? ts_pages_pack(&p.runs, p.chunks, &p.n_chunks)
 		               : -ENOMEM;
 	}
-	if (!err)
-		err = expand(&e, paging->page_bytes);
-	free(e.chunks);
-	free(runs.runs);
-	free(runs.spans);
+	for (uint32_t r = 0; !err && r < p.runs.n_runs; r++)
+		p.cost += cost_of_run(&p.runs.runs[r],
+		        p.chunks + p.runs.runs[r].first_chunk);
 	free(cells.edges);
 	free(cells.first);
 	free(cells.spans);
 	if (err)
-		ts_pages_finish(&pages);
+		packing_finish(&p);
 	else
-		*ret_pages = pages;
+		*ret_packing = p;
 	return err;
 }
 
-/* A page that moves is mapped anew, and copied besides. */
-static bool better(const struct ts_pages *a, const struct ts_pages *b)
-{
-	return a->remaps + (uint64_t)a->moves < b->remaps + (uint64_t)b->moves;
-}
-
 /*
- * What is resident at the cut is placed first and cannot move, so where the
- * step is cut open decides how well the rest fits: in the forward, when
- * activations pile up, it does well; other places are tried while there are
- * pages left to be mapped anew.
+ * What is resident at the cut is placed first, so where the step is cut open
+ * decides how well the rest fits: in the forward, when activations pile up,
+ * it does well; other places are tried while there are pages left to be
+ * mapped anew, and left when they begin to look worse.
  */
-int ts_pages_place(const struct ts_paging *paging, struct ts_pages *ret_pages)
+static int find_packing(
+        const struct ts_paging *paging, struct packing *ret_packing)
 {
-	static const uint32_t tenths[] = {2, 5, 1, 3, 0, 7, 9};
-	struct ts_pages best = {0};
-	int err = well_formed(paging) ? 0 : -EINVAL;
+	static const uint32_t tenths[] = {2, 5, 3, 0, 1};
+	struct packing best = {0};
+	uint64_t most_sent = UINT64_MAX;
+	int err = 0;
 
-	for (uint32_t i = 0; !err && i < sizeof(tenths) / sizeof(tenths[0]);
-	        i++) {
+	for (uint32_t i = 0; i < sizeof(tenths) / sizeof(tenths[0]); i++) {
 		uint32_t cut =
 		        (uint32_t)((uint64_t)paging->n_ops * tenths[i] / 10);
-		struct ts_pages pages;
+		struct packing packing;
 
-		err = place_from(paging, cut, &pages);
+		err = pack_from(paging, cut, most_sent, &packing);
+		if (err == -ECANCELED)
+			continue;
 		if (err)
 			break;
-		if (!i || better(&pages, &best)) {
-			ts_pages_finish(&best);
-			best = pages;
+		if (!best.chunks || packing.cost < best.cost) {
+			packing_finish(&best);
+			best = packing;
 		} else {
-			ts_pages_finish(&pages);
+			packing_finish(&packing);
 		}
-		if (paging->n_ops > LONG_TAPE ||
-		        !best.remaps)
+		most_sent = best.cost + best.cost / SENT_SHARE;
+		if (paging->n_ops > LONG_TAPE || !best.cost)
 			break;
 	}
+	if (err && err != -ECANCELED) {
+		packing_finish(&best);
+		return err;
+	}
+	*ret_packing = best;
+	return 0;
+}
+
+int ts_pages_place(const struct ts_paging *paging, struct ts_pages *ret_pages)
+{
+	struct ts_pages pages = {0};
+	struct packing packing;
+	int err = well_formed(paging) ? find_packing(paging, &packing)
+	                              : -EINVAL;
+
 	if (err)
-		ts_pages_finish(&best);
+		return err;
+	pages.peak_pages = packing.runs.peak_pages;
+	pages.n_chunks = packing.n_chunks;
+	err = expand(&(struct expansion){.runs = &packing.runs,
+	                     .cut = packing.cut,
+	                     .pages = &pages,
+	                     .chunks = packing.chunks,
+	                     .n_entries = packing.n_entries},
+	        paging->page_bytes);
+	packing_finish(&packing);
+	if (err)
+		ts_pages_finish(&pages);
 	else
-		*ret_pages = best;
+		*ret_pages = pages;
 	return err;
 }

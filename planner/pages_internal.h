@@ -40,11 +40,13 @@ struct ts_runs {
 	uint32_t peak_pages;
 	/* No more chunks than these; at least the peak's. */
 	uint32_t most_chunks;
+	/* Not worth going on when more pages had to give up their chunks. */
+	uint64_t most_sent;
 };
 
 /*
  * Fills @chunks, by span and page of each run; ret_n_chunks gets how many
- * chunks that are. 0 or -ENOMEM.
+ * chunks that are. 0, -ENOMEM, or -ECANCELED where most_sent was passed.
  */
 int ts_pages_pack(
         const struct ts_runs *runs, uint32_t *chunks, uint32_t *ret_n_chunks);
