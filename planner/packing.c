@@ -21,6 +21,7 @@
 
 /* What a stay that has to move at the cut weighs, in pages mapped anew. */
 #define MOVE_COST 64
+#define MOST_COST 255
 
 #define NOBODY UINT32_MAX
 
@@ -60,6 +61,22 @@ struct op_set {
 	uint32_t n_levels;
 };
 
+struct candidate {
+	uint32_t group;
+	uint32_t cost; /* pages mapped anew, up to MOST_COST */
+};
+
+/* Free groups for one arrival. */
+struct choice {
+	struct candidate list[2 * CANDIDATES];
+	uint32_t n;
+	uint32_t wanted; /* pages */
+	/* A cost from which on there are pages enough. */
+	uint32_t enough;
+	uint64_t sum;                  /* pages listed of less cost than that */
+	uint64_t pages[MOST_COST + 1]; /* by cost */
+};
+
 struct sweep {
 	const struct ts_runs *runs;
 	uint32_t *chunks;
@@ -81,6 +98,7 @@ struct sweep {
 	uint32_t *leaving;
 	uint32_t *free_until;
 	struct op_set keys;
+	struct choice choice;
 	/* Of one op. */
 	uint32_t *order;
 	uint32_t order_room;
@@ -240,40 +258,53 @@ static uint32_t cost_of(const struct sweep *w, const struct group *group,
 	}
 	for (uint32_t k = 1; k < arrival->n_stays && cost < enough; k++)
 		cost += meets(group, &stays[k]);
-	return cost;
+	return cost < MOST_COST ? cost : MOST_COST;
+}
+
+/* Lists free group @index if it is better than what is needed so far. */
+static void consider(struct choice *choice, const struct sweep *w,
+        uint32_t index, const struct arrival *arrival)
+{
+	const struct group *group = &w->groups[index];
+	uint32_t cost = cost_of(w, group, arrival, choice->enough);
+
+	if (cost >= choice->enough)
+		return;
+	choice->list[choice->n++] = (struct candidate){index, cost};
+	choice->pages[cost] += group->count;
+	choice->sum += group->count;
+	while (choice->enough && choice->sum >= choice->wanted)
+		choice->sum -= choice->pages[--choice->enough];
 }
 
 /*
- * The free group that suits @arrival best, and the cost, which is below
- * @least; NOBODY where there is none. Groups that are free for long enough
- * come first, the tightest at the front; from the others somebody has to go.
+ * Lists the free groups that suit @count pages of @arrival best. Those that
+ * are free for long enough come first, the tightest at the front; from the
+ * others somebody has to go.
  */
-static uint32_t best_group(const struct sweep *w, const struct arrival *arrival,
-        uint32_t least, uint32_t *ret_cost)
+static void find_groups(struct sweep *w, const struct arrival *arrival,
+        uint32_t count, uint32_t enough)
 {
-	uint32_t to = w->stays[arrival->first_stay].to, best = NOBODY;
+	struct choice *choice = &w->choice;
+	uint32_t to = w->stays[arrival->first_stay].to;
 
+	memset(choice->pages, 0, sizeof(choice->pages));
+	choice->n = 0;
+	choice->sum = 0;
+	choice->wanted = count;
+	choice->enough = enough;
 	for (int up = 1; up >= 0; up--) {
 		uint32_t left = CANDIDATES, lowest = !up;
 		uint32_t key = set_find(&w->keys, to + 1, up);
 
-		while (key != NOBODY && left && least > lowest) {
+		while (key != NOBODY && left && choice->enough > lowest) {
 			for (uint32_t i = w->free_until[key];
-			        i != NOBODY && left && least > lowest;
-			        i = w->groups[i].next, left--) {
-				uint32_t cost = cost_of(
-				        w, &w->groups[i], arrival, least);
-
-				if (cost < least) {
-					least = cost;
-					best = i;
-				}
-			}
+			        i != NOBODY && left && choice->enough > lowest;
+			        i = w->groups[i].next, left--)
+				consider(choice, w, i, arrival);
 			key = set_find(&w->keys, key + up, up);
 		}
 	}
-	*ret_cost = least;
-	return best;
 }
 
 /* A group of @count new chunks, which is in no list. */
@@ -434,6 +465,54 @@ static int move_in(struct sweep *w, uint32_t index,
 	return err;
 }
 
+/* Places pages of @arrival in the listed groups of cost @cost. */
+static int take_groups(struct sweep *w, const struct arrival *arrival,
+        uint32_t cost, uint32_t *offset)
+{
+	int err = 0;
+
+	for (uint32_t k = 0; k < w->choice.n; k++) {
+		uint32_t left = arrival->count - *offset;
+		uint32_t at = w->choice.list[k].group;
+
+		if (w->choice.list[k].cost != cost)
+			continue;
+		if (err || !left)
+			break;
+		if (w->groups[at].count > left)
+			err = split(w, at, left);
+		free_list_remove(w, at);
+		left = w->groups[at].count;
+		if (!err)
+			err = move_in(w, at, arrival, *offset);
+		*offset += left;
+	}
+	return err;
+}
+
+/* Places pages of @arrival in new chunks, as far as there may be some. */
+static int take_new(
+        struct sweep *w, const struct arrival *arrival, uint32_t *offset)
+{
+	uint32_t count = arrival->count - *offset;
+	int err;
+
+	if (count > w->budget - w->n_chunks)
+		count = w->budget - w->n_chunks;
+	if (!count)
+		return 0;
+	err = add_group(w, w->n_chunks, count);
+	w->n_chunks += count;
+	if (!err)
+		err = move_in(w, w->n_groups - 1, arrival, *offset);
+	*offset += count;
+	return err;
+}
+
+/*
+ * There is a chunk for each page: no more pages than the peak's are there at
+ * once, and there may be as many chunks.
+ */
 static int place(struct sweep *w, uint32_t index)
 {
 	struct arrival arrival = w->arrivals[index];
@@ -441,28 +520,19 @@ static int place(struct sweep *w, uint32_t index)
 	int err = 0;
 
 	while (!err && offset < arrival.count) {
-		uint32_t left = arrival.count - offset, cost, got;
-		uint32_t spare = w->budget - w->n_chunks;
-		uint32_t at = best_group(
-		        w, &arrival, spare ? 1 : UINT32_MAX, &cost);
+		uint32_t left = arrival.count - offset;
+		bool may_grow = w->budget - w->n_chunks >= left;
 
-		if (at == NOBODY) {
-			got = left < spare ? left : spare;
-			at = w->n_groups;
-			err = add_group(w, w->n_chunks, got);
-			w->n_chunks += got;
-		} else {
-			got = w->groups[at].count;
-			if (got > left) {
-				got = left;
-				err = split(w, at, got);
-			}
-			if (!err)
-				free_list_remove(w, at);
+		find_groups(w, &arrival, left, may_grow ? 1 : MOST_COST + 1);
+		err = take_groups(w, &arrival, 0, &offset);
+		if (!err && offset < arrival.count)
+			err = take_new(w, &arrival, &offset);
+		for (uint32_t cost = 1;
+		        !err && offset < arrival.count && cost <= MOST_COST;
+		        cost++) {
+			if (w->choice.pages[cost])
+				err = take_groups(w, &arrival, cost, &offset);
 		}
-		if (!err)
-			err = move_in(w, at, &arrival, offset);
-		offset += got;
 	}
 	return err;
 }

@@ -610,8 +610,8 @@ static int pack_from(const struct ts_paging *paging, uint32_t cut,
 		               : -ENOMEM;
 	}
 	for (uint32_t r = 0; !err && r < p.runs.n_runs; r++)
-		p.cost += cost_of_run(&p.runs.runs[r],
-		        p.chunks + p.runs.runs[r].first_chunk);
+		p.cost += cost_of_run(
+		        &p.runs.runs[r], p.chunks + p.runs.runs[r].first_chunk);
 	free(cells.edges);
 	free(cells.first);
 	free(cells.spans);
@@ -668,8 +668,8 @@ int ts_pages_place(const struct ts_paging *paging, struct ts_pages *ret_pages)
 {
 	struct ts_pages pages = {0};
 	struct packing packing;
-	int err = well_formed(paging) ? find_packing(paging, &packing)
-	                              : -EINVAL;
+	int err =
+	        well_formed(paging) ? find_packing(paging, &packing) : -EINVAL;
 
 	if (err)
 		return err;

@@ -65,7 +65,9 @@ struct ts_tenancy {
 	bool remap;
 	/*
 	 * It had it until this tenancy begins, and its bytes stay: they have
-	 * to be copied from there. All such tenancies begin at the same op.
+	 * to be copied from there. All such tenancies begin at the same op,
+	 * and chunks may change their pages in a ring: before it, what is
+	 * copied first has to be kept somewhere else.
 	 */
 	bool moved;
 };
