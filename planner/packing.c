@@ -42,7 +42,8 @@ struct group {
 	struct stay *stays; /* ascending, disjoint */
 	uint32_t n_stays;
 	uint32_t room;
-	uint32_t key; /* while free: op of the next stay */
+	uint32_t key;      /* while free: op of the next stay */
+	uint32_t upcoming; /* and its index in stays */
 	uint32_t next;
 	uint32_t before; /* in the list of free groups */
 };
@@ -211,10 +212,10 @@ static void free_list_remove(struct sweep *w, uint32_t index)
 		set_remove(&w->keys, group->key);
 }
 
-/* Index of the first stay that ends at or after @op. */
-static uint32_t first_after(const struct group *group, uint32_t op)
+/* Index, @low at least, of the first stay that ends at or after @op. */
+static uint32_t first_from(const struct group *group, uint32_t low, uint32_t op)
 {
-	uint32_t low = 0, high = group->n_stays;
+	uint32_t high = group->n_stays;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
@@ -225,6 +226,11 @@ static uint32_t first_after(const struct group *group, uint32_t op)
 			high = mid;
 	}
 	return low;
+}
+
+static uint32_t first_after(const struct group *group, uint32_t op)
+{
+	return first_from(group, 0, op);
 }
 
 static bool meets(const struct group *group, const struct stay *stay)
@@ -243,8 +249,8 @@ static bool is_tied(const struct sweep *w, const struct stay *stay)
 }
 
 /*
- * Pages that would be mapped anew if @arrival went into @group; @enough or
- * more: too many.
+ * Pages that would be mapped anew if @arrival went into free @group; @enough
+ * or more: too many.
  */
 static uint32_t cost_of(const struct sweep *w, const struct group *group,
         const struct arrival *arrival, uint32_t enough)
@@ -252,12 +258,17 @@ static uint32_t cost_of(const struct sweep *w, const struct group *group,
 	const struct stay *stays = &w->stays[arrival->first_stay];
 	uint32_t cost = 0;
 
-	for (uint32_t k = first_after(group, stays->from);
-	        k < group->n_stays && group->stays[k].from <= stays->to; k++) {
+	for (uint32_t k = group->upcoming;
+	        cost < enough && k < group->n_stays &&
+	        group->stays[k].from <= stays->to;
+	        k++)
 		cost += is_tied(w, &group->stays[k]) ? MOVE_COST : 1;
+	for (uint32_t k = 1, at = group->upcoming;
+	        k < arrival->n_stays && cost < enough; k++) {
+		at = first_from(group, at, stays[k].from);
+		cost += at < group->n_stays &&
+		        group->stays[at].from <= stays[k].to;
 	}
-	for (uint32_t k = 1; k < arrival->n_stays && cost < enough; k++)
-		cost += meets(group, &stays[k]);
 	return cost < MOST_COST ? cost : MOST_COST;
 }
 
@@ -336,6 +347,7 @@ static int split(struct sweep *w, uint32_t index, uint32_t count)
 		return err;
 	from->count = count;
 	rest->n_stays = from->n_stays;
+	rest->upcoming = from->upcoming;
 	for (uint32_t k = 0; k < from->n_stays; k++) {
 		rest->stays[k] = from->stays[k];
 		rest->stays[k].offset += count;
@@ -547,6 +559,7 @@ static void let_go(struct sweep *w, uint32_t op)
 		uint32_t at = first_after(group, op);
 
 		next = group->next;
+		group->upcoming = at;
 		free_list_add(w, i,
 		        at < group->n_stays ? group->stays[at].from
 		                            : w->runs->n_ops);

@@ -16,7 +16,7 @@
  * Pages that may be sent elsewhere on the way, in parts more than are mapped
  * anew in the best packing so far: some find their way back.
  */
-#define SENT_SHARE 2
+#define SENT_SHARE 4
 
 void ts_pages_finish(struct ts_pages *pages)
 {
