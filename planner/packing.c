@@ -4,7 +4,8 @@
  * free chunk whose next tenant comes soonest after it has gone, among those
  * that suit all its later stays too. Where none does, chunks are added up to
  * the peak and a little more; then a stay that is still to come, of one page
- * or the other, is sent elsewhere, and the page is mapped anew for it.
+ * or the other, is sent elsewhere, and the page is mapped anew for it. What
+ * goes on over the cut is sent last: its page has to move there.
  */
 #include "planner/pages_internal.h"
 

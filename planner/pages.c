@@ -13,8 +13,8 @@
 /* From so many ops on the step is cut open in one place only. */
 #define LONG_TAPE 50000
 /*
- * Pages that may be sent elsewhere on the way, in parts more than are mapped
- * anew in the best packing so far: some find their way back.
+ * A packing may send as many pages elsewhere on the way as the best one so far
+ * maps anew, and one in so many more: some find their way back.
  */
 #define SENT_SHARE 4
 

@@ -26,7 +26,7 @@ struct ts_page_run {
 	/* Spans, ascending, with at least one op between two of them. */
 	uint32_t first_span;
 	uint32_t n_spans;
-	/* The last span goes on in the first: one chunk for both. */
+	/* The last span goes on in the first: one chunk, or the page moves. */
 	bool wraps;
 	/* Where chunk numbers begin: those of span k at k * count from here. */
 	uint64_t first_chunk;
