@@ -48,6 +48,7 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 	                                    : ts_hostmem_default_limit();
 	ts_mutex_init(&ts_agent.lock, TS_RANK_AGENT);
 	ts_captures_init(&ts_agent.captures);
+	ts_graphs_init(&ts_agent.graphs);
 	ts_blocks_init(&ts_agent.blocks);
 	ts_funcs_init(&ts_agent.funcs, ops);
 	if (ts_tape_init(&ts_agent.tape)) {

@@ -108,6 +108,12 @@ bool ts_agent_placed(CUdeviceptr address);
 /* cuMemGetInfo: false leaves the driver's own answer. */
 bool ts_agent_mem_info(size_t *ret_free, size_t *ret_total);
 
+/*
+ * The same of @device, for any thread: false too where the process holds no
+ * memory there.
+ */
+bool ts_agent_device_mem_info(int device, size_t *ret_free, size_t *ret_total);
+
 /* cuDeviceTotalMem: the limit of a device with @total_bytes. */
 size_t ts_agent_total_mem(size_t total_bytes);
 
@@ -141,6 +147,16 @@ void ts_agent_before_capture(void);
 /* A capture has begun on @stream, or @result was answered to its end. */
 void ts_agent_capture_begins(ts_stream_key stream);
 void ts_agent_capture_ends(ts_stream_key stream, CUresult result);
+
+/*
+ * A graph or an instance of one was made, is about to end, was ended: with the
+ * last of them what graphs used may be moved again. After an instance was made
+ * the second call follows, for the memory that it took.
+ */
+void ts_agent_graph_made(const void *handle);
+void ts_agent_instance_made(void);
+void ts_agent_graph_ends(const void *handle);
+void ts_agent_graph_gone(void);
 
 /* A context goes: what was placed in it goes with it, nothing else. */
 void ts_agent_context_gone(CUcontext context);

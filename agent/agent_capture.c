@@ -58,12 +58,15 @@ void ts_agent_capture_begins(ts_stream_key stream)
 	        .stream = stream, .thread = pthread_self()};
 
 	ts_agent.ops->ctx_get_current(&capture.context);
+	/* What is captured from now on is not let go. */
+	ts_mutex_lock(&ts_agent.graphs.lock);
 	ts_mutex_lock(&ts_agent.lock);
 	/* Without a place for it nothing is moved for good: safe, if slow. */
 	if (make_place(captures))
 		captures->items[captures->count++] = capture;
 	atomic_fetch_add(&ts_agent.capturing, 1);
 	ts_mutex_unlock(&ts_agent.lock);
+	ts_mutex_unlock(&ts_agent.graphs.lock);
 }
 
 /* What identifies the captures that are over. */
@@ -96,6 +99,8 @@ static void take_out(const struct over *over)
 		pthread_cond_broadcast(&captures->fewer);
 	}
 	ts_mutex_unlock(&ts_agent.lock);
+	/* It may have come to nothing. */
+	ts_agent_graph_gone();
 }
 
 /* Other answers leave the capture going on, or there was none. */

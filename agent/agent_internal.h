@@ -35,6 +35,14 @@ struct ts_captures {
 	pthread_cond_t fewer;
 };
 
+/* Graphs and instances that exist; see agent_graphs.c. */
+struct ts_graphs {
+	struct ts_mutex lock;
+	struct ts_map all; /* by handle */
+	bool lost;         /* the end of one would not be noticed */
+	bool instances;    /* one was seen being made */
+};
+
 struct ts_agent {
 	/* Constant after start. */
 	const struct ts_gpu_ops *ops;
@@ -48,6 +56,7 @@ struct ts_agent {
 	struct ts_tape tape;
 	struct ts_captures captures;
 	struct ts_downloads downloads;
+	struct ts_graphs graphs;
 	atomic_int capturing; /* captures begun and not ended */
 	atomic_bool started;
 	atomic_uint functions; /* launched so far: numbers below this */
@@ -82,6 +91,7 @@ struct ts_pager *ts_agent_current_pager(int *ret_device);
 unsigned int ts_agent_begin_flags(void);
 
 void ts_captures_init(struct ts_captures *captures);
+void ts_graphs_init(struct ts_graphs *graphs);
 
 /* Streams that are gone capture no more. */
 void ts_captures_of_stream_end(ts_stream_key stream);

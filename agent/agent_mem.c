@@ -192,6 +192,25 @@ bool ts_agent_mem_info(size_t *ret_free, size_t *ret_total)
 	return true;
 }
 
+bool ts_agent_device_mem_info(int device, size_t *ret_free, size_t *ret_total)
+{
+	struct ts_pager *pager = ts_agent_pager(device);
+	uint64_t free_bytes, total_bytes;
+	CUcontext popped;
+	int rc;
+
+	if (!pager ||
+	        ts_agent.ops->ctx_push(ts_pager_context(pager)) != CUDA_SUCCESS)
+		return false;
+	rc = ts_pager_mem_info(pager, &free_bytes, &total_bytes);
+	ts_agent.ops->ctx_pop(&popped);
+	if (rc)
+		return false;
+	*ret_free = free_bytes;
+	*ret_total = total_bytes;
+	return true;
+}
+
 size_t ts_agent_total_mem(size_t total_bytes)
 {
 	return ts_agent_limit_bytes(total_bytes);

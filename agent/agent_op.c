@@ -48,6 +48,10 @@ static uint64_t devices_of(const struct ts_op *op)
 {
 	uint64_t devices = 0;
 
+	/* What a graph uses is not told: it may be anything. */
+	for (int i = 0; op->kind == TS_OP_GRAPH && i < TS_AGENT_DEVICES; i++)
+		if (ts_agent_pager(i))
+			devices |= 1ull << i;
 	for (size_t i = 0; i < op->count; i++)
 		if (ts_agent_pager(op->ranges[i].device))
 			devices |= 1ull << op->ranges[i].device;

@@ -147,6 +147,8 @@ BEGIN_CAPTURES(BeginCaptureToGraph,
 		if (!ts_enter())                                               \
 			return ts_driver.fn_##symbol(stream, ret_graph);       \
 		rc = ts_driver.fn_##symbol(stream, ret_graph);                 \
+		if (rc == CUDA_SUCCESS && ret_graph)                           \
+			ts_agent_graph_made(*ret_graph);                       \
 		ts_agent_capture_ends(ts_key(stream, zero), rc);               \
 		ts_leave();                                                    \
 		return rc;                                                     \

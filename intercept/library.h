@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hooked functions of libraries beside the driver (cuBLAS, cuDNN, NCCL, CUPTI):
- * which there are, and the libraries' own. Wrappers are found as ordinary
- * symbols, or by dlsym on the library's handle. Any thread; no lock.
+ * Hooked functions of libraries beside the driver (cuBLAS, cuDNN, NCCL, CUPTI,
+ * NVML): which there are, and the libraries' own. Wrappers are found as
+ * ordinary symbols, or by dlsym on the library's handle. Any thread; no lock.
  */
 #ifndef TS_LIBRARY_H
 #define TS_LIBRARY_H
@@ -20,7 +20,8 @@ static inline bool ts_library_may_have(const char *name)
 {
 	return (name[0] == 'c' && name[1] == 'u' &&
 	               (name[2] == 'b' || name[2] == 'd' || name[2] == 'p')) ||
-	       (name[0] == 'n' && name[1] == 'c' && name[2] == 'c');
+	       (name[0] == 'n' && name[1] == 'c' && name[2] == 'c') ||
+	       (name[0] == 'n' && name[1] == 'v' && name[2] == 'm');
 }
 
 /* Its number; TS_LIBRARY_COUNT where @symbol is none of them. */

@@ -42,6 +42,9 @@ static void *wrapper_of(
 	if (!hook && version > CUDA_VERSION)
 		return ts_hook_by_name(name, CUDA_VERSION, false) ? NULL
 		                                                  : function;
+	/* From 12.0 on the old name means the function with flags. */
+	if (!hook && version >= 12000 && !strcmp(name, "cuGraphInstantiate"))
+		name = "cuGraphInstantiateWithFlags";
 	if (!hook)
 		hook = ts_hook_by_name(name, version,
 		        flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);

@@ -29,5 +29,9 @@ typedef CUresult (*PFN_cuTexRefSetAddress2D_v3020)(CUtexref reference,
 typedef CUresult (*PFN_cuStreamDestroy_v2000)(CUstream stream);
 typedef CUresult (*PFN_cuStreamBeginCapture_v10000)(CUstream stream);
 typedef CUresult (*PFN_cuStreamBeginCapture_v10000_ptsz)(CUstream stream);
+typedef CUresult (*PFN_cuGraphInstantiate_v10000)(CUgraphExec *instance,
+        CUgraph graph, CUgraphNode *bad, char *log, size_t log_bytes);
+typedef CUresult (*PFN_cuGraphInstantiate_v11000)(CUgraphExec *instance,
+        CUgraph graph, CUgraphNode *bad, char *log, size_t log_bytes);
 
 #endif

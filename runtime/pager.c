@@ -577,6 +577,36 @@ void ts_pager_pin(
 	ts_mutex_unlock(&pager->lock);
 }
 
+static uint64_t unpin_captured(struct ts_pager *pager, struct ts_list *list)
+{
+	uint64_t bytes = 0;
+
+	for (struct ts_list *at = list->next; at != list; at = at->next) {
+		struct ts_page *page =
+		        ts_container_of(at, struct ts_page, list);
+
+		if (!(page->pins & TS_PIN_CAPTURED))
+			continue;
+		page->pins &= ~TS_PIN_CAPTURED;
+		/* What a graph wrote nobody saw. */
+		page->written = page->live_units != 0;
+		page->fence.op = pager->op_number;
+		bytes += page->bytes;
+	}
+	return bytes;
+}
+
+uint64_t ts_pager_unpin_captured(struct ts_pager *pager)
+{
+	uint64_t bytes;
+
+	ts_mutex_lock(&pager->lock);
+	bytes = unpin_captured(pager, &pager->used) +
+	        unpin_captured(pager, &pager->spare);
+	ts_mutex_unlock(&pager->lock);
+	return bytes;
+}
+
 void ts_pager_tell_time(struct ts_pager *pager, uint64_t now, uint64_t period)
 {
 	atomic_store_explicit(&pager->foresee.now, now, memory_order_relaxed);

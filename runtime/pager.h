@@ -155,6 +155,13 @@ void ts_pager_pin(
         struct ts_pager *pager, const struct ts_range *range, enum ts_pin pin);
 
 /*
+ * No graph is left that could use what was captured: it may be moved as soon as
+ * the ops issued so far are done, the launches of graphs among them. Returns
+ * the bytes of such pages.
+ */
+uint64_t ts_pager_unpin_captured(struct ts_pager *pager);
+
+/*
  * Makes sure that @bytes more can be allocated by others within the limit;
  * 0 brings the agent's own use down to what the limit leaves.
  */

@@ -29,7 +29,7 @@
 enum ts_pin {
 	TS_PIN_NONE = 0,
 	TS_PIN_ESCAPED = 1,  /* its address lies in memory; until it is free */
-	TS_PIN_CAPTURED = 2, /* a graph may use it as long as it exists */
+	TS_PIN_CAPTURED = 2, /* as long as there are graphs at all */
 	TS_PIN_REGISTERED = 4, /* known to a network card; for good */
 };
 

@@ -22,6 +22,7 @@ enum ts_rank {
 	 * forbids CUDA calls there).
 	 */
 	TS_RANK_GATE,
+	TS_RANK_GRAPHS, /* graphs that exist */
 	TS_RANK_PAGER,  /* pages, chunks, streams of one device */
 	TS_RANK_BLOCKS, /* block registry */
 	TS_RANK_FUNCS,  /* functions and their parameter layouts */

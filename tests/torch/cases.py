@@ -257,6 +257,17 @@ def quiet():
     expect_equal((loaded.plan, loaded.status), ({}, {}), "files")
 
 
+def figures():
+    """Properties, cudaMemGetInfo and NVML: all say the limit."""
+    limit = GIB
+    outcome = run(Spec(WORKLOADS / "figures.py", limit=str(limit)))
+    seen = json.loads(outcome.out)
+    free, total = seen["info"]
+    expect_equal((seen["properties"], total), (limit, limit), "totals")
+    expect_equal(seen["nvml"], [limit, free, limit - free], "NVML")
+    expect(limit - free >= seen["kept"], f"free: {seen}")
+
+
 def roofline():
     """Matrix products and attention take the device model's time."""
     with open(
@@ -363,6 +374,7 @@ def all_cases():
     cases.append(Case("torch/roofline", roofline))
     cases.append(Case("torch/products", products))
     cases.append(Case("torch/quiet", quiet))
+    cases.append(Case("torch/figures", figures))
     for venv in "venv", "venv-2.11":
         cases.append(
             Case(f"torch/operands/{venv}", lambda v=venv: operands(v))

@@ -475,6 +475,44 @@ START_TEST(nothing_is_moved_out_while_capturing)
 	ts_pager_end(pager, &one, 1, STREAM_A, true);
 	ts_pager_dead(pager, a, 4 * PAGE);
 	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), -ENOMEM);
+	/* Once there is no graph it may go. */
+	ck_assert_uint_eq(ts_pager_unpin_captured(pager), 4 * PAGE);
+	ck_assert_uint_eq(ts_pager_unpin_captured(pager), 0);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), 0);
+	teardown();
+}
+END_TEST
+
+START_TEST(what_a_graph_wrote_is_kept_when_it_is_gone)
+{
+	struct ts_shortage shortage;
+	struct ts_range one;
+	uint64_t in = 0, out = 0, a, b;
+
+	setup_with(4, 64);
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	one = range(a, 4 * PAGE);
+	one.access = TS_ACCESS_READ;
+	ck_assert_int_eq(ts_pager_begin(pager, &one, 1, TS_BEGIN_CAPTURING,
+	                         STREAM_A, &in, &out, &shortage),
+	        0);
+	ts_pager_end(pager, &one, 1, STREAM_A, false);
+	ck_assert_uint_eq(stats().pinned_bytes, 4 * PAGE);
+	/* The launch names nothing. */
+	ck_assert_int_eq(ts_pager_begin(pager, NULL, 0, 0, STREAM_B, &in, &out,
+	                         &shortage),
+	        0);
+	memset((void *)(uintptr_t)a, 7, 4 * PAGE);
+	fake_gpu_launch(STREAM_B, a, 4 * PAGE);
+	ts_pager_end(pager, NULL, 0, STREAM_B, true);
+	ts_pager_unpin_captured(pager);
+	ck_assert_uint_eq(stats().pinned_bytes, 0);
+	/* Taking it while the graph runs would be a violation. */
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), 0);
+	ck_assert_uint_eq(fake_gpu.violations, 0);
+	read_op(a, 4 * PAGE);
+	expect_bytes(a, 4 * PAGE, 7);
 	teardown();
 }
 END_TEST
@@ -739,6 +777,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, copy_of_a_page_in_use_gives_its_slot);
 	tcase_add_test(tests, pinned_page_is_no_victim);
 	tcase_add_test(tests, nothing_is_moved_out_while_capturing);
+	tcase_add_test(tests, what_a_graph_wrote_is_kept_when_it_is_gone);
 	tcase_add_test(tests, free_while_capturing_waits_for_nothing);
 	tcase_add_test(tests, failed_free_is_made_good_by_the_next);
 	tcase_add_test(tests, free_waits_for_an_op_that_is_being_issued);
