@@ -8,7 +8,9 @@ import torch
 
 
 class Memory(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_ulonglong) for name in ("total", "free", "used")]
+    _fields_ = [
+        (name, ctypes.c_ulonglong) for name in ("total", "free", "used")
+    ]
 
 
 def nvml():
