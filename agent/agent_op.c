@@ -205,7 +205,7 @@ CUresult ts_agent_op_begin(struct ts_op *op)
 	ts_planned_op(op);
 	rc = begin_devices(op);
 	if (op->in_bytes || op->out_bytes)
-		ts_planned_missed();
+		ts_planned_missed(op);
 	if (rc == CUDA_SUCCESS)
 		ts_profiler_begin(op);
 	return rc;

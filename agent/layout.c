@@ -13,12 +13,19 @@
  * and a stride for each operand. Pointers to the operands follow.
  */
 #define CALCULATOR_BYTES(operands) (304u + 100u * (operands))
+#define CALCULATOR_DIMS            25u
 #define OPERANDS_MAX               8u
 
 /* ReduceOp<..., unsigned int, ...>: source, outputs, buffers, semaphores. */
 #define REDUCE_SOURCE(bytes) ((bytes)-TS_REDUCE_TAIL)
 #define REDUCE_SECOND(bytes) ((bytes)-48u) /* where there are two outputs */
 #define REDUCE_END(bytes)    ((bytes)-16u)
+
+/* Such a struct tells that it is one; beside the number of its outputs. */
+#define REDUCE_PROVED (1u << 31)
+
+/* Inputs of a concatenation: at most so many at once. */
+#define CONCAT_INPUTS 128u
 
 /* Lists of tensors in kernels with up to 4 KB of parameters, and 32 KB. */
 #define SMALL_BLOCKS 320u
@@ -47,6 +54,7 @@ struct ts_layout {
 	uint32_t steps;          /* offset of a list of step counts, or 0 */
 	uint32_t block_to_tensor, index_bytes, blocks;
 	uint32_t param_bytes;
+	bool sized; /* CONCAT: the struct has the size that it is to have */
 	size_t param_count;
 	struct words params[];
 };
@@ -207,6 +215,23 @@ static bool limit_lists(
 	       fits_lists(layout, 8, false, bytes);
 }
 
+/*
+ * Pointers, three numbers and a flag of each input, then four sizes and strides
+ * of one or of each.
+ */
+static bool fits_concat(uint32_t bytes)
+{
+	for (uint32_t n = CONCAT_INPUTS / 2; n <= CONCAT_INPUTS; n *= 2)
+		for (uint32_t index = 4; index <= 8; index *= 2) {
+			uint32_t each = n * (8 + 3 * index + 1);
+
+			if (round8(each + 8 * index) == bytes ||
+			        round8(each + n * 8 * index) == bytes)
+				return true;
+		}
+	return false;
+}
+
 /* Tensors by value: a pointer first, then sizes and strides. */
 static void limit_tensors(struct ts_layout *layout, const char *text,
         const struct ts_param *params, size_t count)
@@ -233,6 +258,7 @@ static bool fill(struct ts_layout *layout, const char *text,
 		return limit_lists(layout, text, params[0].bytes);
 	if (strstr(text, "::CatArrayBatchedCopy") && count > 1) {
 		layout->rule = RULE_CONCAT;
+		layout->sized = fits_concat(params[1].bytes);
 		return true;
 	}
 	if (strstr(text, "reduce_kernel<"))
@@ -298,6 +324,56 @@ static uint32_t tensors_used(const struct ts_layout *layout,
 	return most + 1;
 }
 
+/* A divisor with the numbers that take its place: multiplier and shift. */
+static bool is_divider(const uint32_t *divider)
+{
+	uint32_t divisor = divider[0], shift = 0;
+	uint64_t excess;
+
+	if (!divisor || divisor > INT32_MAX)
+		return false;
+	while (1u << shift < divisor)
+		shift++;
+	excess = (uint64_t)((1u << shift) - divisor) << 32;
+	return divider[1] == (uint32_t)(excess / divisor + 1) &&
+	       divider[2] == shift;
+}
+
+/* How many dimensions an offset calculator has; -1: it is none. */
+static int dims_of(const char *data)
+{
+	uint32_t dims, divider[3];
+
+	memcpy(&dims, data, sizeof(dims));
+	if (dims > CALCULATOR_DIMS)
+		return -1;
+	for (uint32_t i = 0; i < dims; i++) {
+		memcpy(divider, data + 4 + i * sizeof(divider),
+		        sizeof(divider));
+		if (!is_divider(divider))
+			return -1;
+	}
+	return (int)dims;
+}
+
+/*
+ * The calculators of input and outputs stand right before the source, but for
+ * padding; what they hold comes about in no other way.
+ */
+static bool is_reduce(const char *data, uint32_t bytes)
+{
+	for (uint32_t pad = 0; pad < 8; pad += 4) {
+		const char *out =
+		        data + REDUCE_SOURCE(bytes) - pad - CALCULATOR_BYTES(2);
+		int of_out = dims_of(out);
+		int of_in = dims_of(out - CALCULATOR_BYTES(1));
+
+		if (of_in >= 0 && of_out >= 0 && of_in + of_out)
+			return true;
+	}
+	return false;
+}
+
 uint32_t ts_layout_used(const struct ts_layout *layout, void *const *params,
         const uint32_t *grid)
 {
@@ -314,7 +390,10 @@ uint32_t ts_layout_used(const struct ts_layout *layout, void *const *params,
 		memcpy(&outputs,
 		        (const char *)params[0] + layout->param_bytes - 4,
 		        sizeof(outputs));
-		return outputs;
+		outputs &= ~REDUCE_PROVED;
+		return is_reduce(params[0], layout->param_bytes)
+		               ? outputs | REDUCE_PROVED
+		               : outputs;
 	case RULE_WORDS:
 		break;
 	}
@@ -337,11 +416,30 @@ bool ts_layout_keeps(const struct ts_layout *layout, uint32_t used,
 		return word < layout->lists * layout->tensors &&
 		       word % layout->tensors < used;
 	}
-	if (layout->rule == RULE_REDUCE && !param && used != 2 &&
+	if (layout->rule == RULE_REDUCE && !param &&
+	        (used & ~REDUCE_PROVED) != 2 &&
 	        offset == REDUCE_SECOND(layout->param_bytes))
 		return false;
 	words = &layout->params[param];
 	if (!words->bits)
 		return true;
 	return word < words->count && words->bits[word / 64] >> word % 64 & 1;
+}
+
+bool ts_layout_is_unused(const struct ts_layout *layout, uint32_t used,
+        uint16_t param, uint32_t offset)
+{
+	if (!layout || ts_layout_keeps(layout, used, param, offset))
+		return false;
+	switch (layout->rule) {
+	case RULE_LISTS:
+		return !param;
+	case RULE_CONCAT:
+		return param == 1 && layout->sized;
+	case RULE_REDUCE:
+		return !param && used & REDUCE_PROVED;
+	case RULE_WORDS:
+		break;
+	}
+	return false;
 }

@@ -37,4 +37,13 @@ uint32_t ts_layout_used(const struct ts_layout *layout, void *const *params,
 bool ts_layout_keeps(const struct ts_layout *layout, uint32_t used,
         uint16_t param, uint32_t offset);
 
+/*
+ * True where the word is none for certain: the struct is known by name, size
+ * and what it holds, and the kernel goes by counts or a table that this launch
+ * passes, which do not lead there. Of other words that are not kept only the
+ * headers' text tells.
+ */
+bool ts_layout_is_unused(const struct ts_layout *layout, uint32_t used,
+        uint16_t param, uint32_t offset);
+
 #endif

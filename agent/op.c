@@ -65,6 +65,7 @@ struct word_place {
 	uint16_t param;
 	uint32_t offset;
 	bool doubtful; /* no operand, as far as the layout is known */
+	bool unused;   /* for certain */
 };
 
 static const struct word_place no_place = {.param = TS_NO_PARAM};
@@ -76,6 +77,7 @@ static void tell_use(struct ts_op *op, struct ts_use *use,
 	use->param = place->param;
 	use->offset = place->offset;
 	use->doubtful = place->doubtful;
+	use->unused = place->unused;
 	if (place->doubtful)
 		return;
 	use->fresh = !block->touched;
@@ -105,7 +107,8 @@ static void widen(struct ts_op *op, struct ts_block *block,
 		        range->access == TS_ACCESS_WRITE)
 			old->access = TS_ACCESS_READWRITE;
 		op->uses[i].access = old->access;
-		if (op->uses[i].doubtful)
+		if ((op->uses[i].unused && !place->unused) ||
+		        (op->uses[i].doubtful && !place->doubtful))
 			tell_use(op, &op->uses[i], block, place);
 		return;
 	}
@@ -195,15 +198,19 @@ static void scan_param(struct ts_op *op, struct ts_blocks *blocks,
 	size_t at = (8 - offset % 8) % 8;
 
 	for (; at + 8 <= bytes; at += 8) {
+		struct word_place place = {
+		        .param = param, .offset = (uint32_t)at};
+		uint32_t used = op->layout_used;
 		uint64_t word;
 
 		memcpy(&word, data + at, sizeof(word));
-		if (word >= blocks->lowest && word < blocks->highest)
-			note_word(op, blocks, word,
-			        &(struct word_place){param, (uint32_t)at,
-			                !ts_layout_keeps(layout,
-			                        op->layout_used, param,
-			                        (uint32_t)at)});
+		if (word < blocks->lowest || word >= blocks->highest)
+			continue;
+		place.doubtful =
+		        !ts_layout_keeps(layout, used, param, place.offset);
+		place.unused =
+		        ts_layout_is_unused(layout, used, param, place.offset);
+		note_word(op, blocks, word, &place);
 	}
 }
 
@@ -274,6 +281,19 @@ void ts_op_touch_params(struct ts_op *op, struct ts_blocks *blocks)
 	ts_mutex_unlock(&blocks->lock);
 	if (said)
 		apply_declaration(op, blocks, said);
+}
+
+bool ts_op_skip_unused(struct ts_op *op)
+{
+	bool doubtful = false;
+
+	for (size_t i = 0; i < op->count; i++) {
+		if (op->uses[i].unused)
+			op->ranges[i].bytes = 0;
+		else
+			doubtful |= op->uses[i].doubtful;
+	}
+	return doubtful;
 }
 
 void ts_scan_words(struct ts_blocks *blocks, const void *words, size_t bytes,

@@ -38,6 +38,7 @@ struct ts_use {
 	bool fresh;         /* no op touched the block before */
 	bool from_backward; /* an op of a backward was the first to touch it */
 	bool doubtful; /* only words led here that are no operands (layout.h) */
+	bool unused;   /* and these are certain to be none */
 };
 
 struct ts_op {
@@ -66,6 +67,7 @@ struct ts_op {
 	bool declared;       /* which operands are written (declared.h) */
 	bool collective;     /* other processes take part in it */
 	bool backward;       /* issued by a backward (turn.h) */
+	bool doubted;        /* on a step by the plan, with doubtful uses */
 	bool recorded;       /* its uses and words are wanted (recorder.h) */
 	int32_t timer;       /* timing.h */
 	struct ts_spot spot; /* track.h */
@@ -94,6 +96,12 @@ void ts_op_touch(struct ts_op *op, struct ts_blocks *blocks, uint64_t address,
  * points into; without a layout all live blocks, since any may be meant.
  */
 void ts_op_touch_params(struct ts_op *op, struct ts_blocks *blocks);
+
+/*
+ * Leaves out of the ranges what only unused words led to. True where words led
+ * to a block that are taken for no operands but may be some.
+ */
+bool ts_op_skip_unused(struct ts_op *op);
 
 /*
  * Calls @found for every block that one of the words in @bytes of host memory

@@ -33,6 +33,8 @@
 #define BETWEEN_OTHER 1000
 /* Plans that never carried a step through; then the pager stays alone. */
 #define PLANS_IN_VAIN_MAX 6
+/* So often in a row the device may not be done when a plan is taken up. */
+#define WAITS_IN_VAIN_MAX 3
 /* Who wants the plan's file waits for other threads a second at most. */
 #define LOCK_TRIES   1000
 #define LOCK_WAIT_US 1000
@@ -40,7 +42,8 @@
 static struct {
 	bool on; /* constant after start */
 	atomic_bool has_plan;
-	atomic_uint missed; /* pages the pager had to bring, on the step */
+	atomic_uint missed;  /* ops the pager had to help, on the step */
+	atomic_uint doubted; /* of these, with doubtful uses */
 
 	struct ts_mutex lock;
 	/* Guarded by lock. */
@@ -55,6 +58,8 @@ static struct {
 	uint64_t between;       /* ops since the last step ended */
 	unsigned int bad_steps; /* in a row, in which it did not hold */
 	unsigned int in_vain;   /* plans without a good step, in a row */
+	unsigned int waits;     /* for the device, in vain, in a row */
+	bool rewrite;           /* the file offers what was dropped */
 	bool carried;           /* this plan carried a step through */
 	bool said;
 	bool read_plan; /* TAPESWAP_PLAN was looked at */
@@ -71,8 +76,12 @@ static void drop_plan(void)
 	atomic_store(&planned.has_plan, false);
 	ts_follow_finish(&planned.follow);
 	ts_planned_plan_finish(&planned.made);
+	/* Nor is it offered to the next run. */
+	planned.rewrite |=
+	        planned.json && !json_object_del(planned.json, "tape");
 	planned.on_step = false;
 	planned.adopted = false;
+	planned.waits = 0;
 	planned.in_vain = planned.carried ? 0 : planned.in_vain + 1;
 	if (planned.in_vain < PLANS_IN_VAIN_MAX)
 		ts_profiler_resume();
@@ -87,38 +96,48 @@ static void leave(void)
 	ts_follow_reset(&planned.follow);
 }
 
-/* The first op of the step comes next. Lock held. */
-static bool join(struct ts_pager *pager)
+/* The first op of the step comes next. 0 or a negative errno. Lock held. */
+static int join(struct ts_pager *pager)
 {
 	int rc;
 
 	planned.figures.joins++;
 	if (planned.adopted) {
 		ts_enforce_resume(pager);
-		return true;
+		return 0;
 	}
 	rc = ts_enforce_adopt(pager, &planned.made.pages);
 	planned.adopted = !rc;
 	planned.figures.adopted += !rc;
 	if (rc)
 		ts_log(TS_LOG_DEBUG, "plan: not taken up: %s", strerror(-rc));
-	return !rc;
+	return rc;
 }
 
-/* The step begins with the op that comes. Lock held. False: no plan. */
+/* The step begins with the op that comes. Lock held. False: without plan. */
 static bool begin_step(struct ts_pager *pager)
 {
+	int rc;
+
 	if (!planned.to_join && !planned.between)
 		return true;
-	if (!join(pager)) {
+	rc = join(pager);
+	/* After this step it may do. */
+	if (rc == -EAGAIN && ++planned.waits < WAITS_IN_VAIN_MAX) {
+		leave();
+		return false;
+	}
+	if (rc) {
 		drop_plan();
 		return false;
 	}
+	planned.waits = 0;
 	if (planned.between > BETWEEN_TIMED)
 		ts_planned_clock_stop();
 	planned.to_join = false;
 	planned.between = 0;
 	atomic_store(&planned.missed, 0);
+	atomic_store(&planned.doubted, 0);
 	ts_enforce_astray(pager);
 	return true;
 }
@@ -133,6 +152,7 @@ static void end_step(struct ts_pager *pager)
 	planned.figures.steps++;
 	planned.figures.astray += astray;
 	planned.figures.missed += missed;
+	planned.figures.doubted += atomic_exchange(&planned.doubted, 0);
 	/* The pager helps out; that is dear only where it is often. */
 	if (astray + missed <= planned.follow.n_ops / FEW_OF + FEW) {
 		planned.carried = true;
@@ -153,17 +173,6 @@ static void end_step(struct ts_pager *pager)
 	}
 	ts_log(TS_LOG_DEBUG, "plan: does not hold, a new one follows");
 	drop_plan();
-}
-
-/*
- * Words of known structs that are no operands lead to blocks that need not be
- * there: the plan does not have them.
- */
-static void skip_doubtful(struct ts_op *op)
-{
-	for (size_t i = 0; i < op->count; i++)
-		if (op->uses[i].doubtful)
-			op->ranges[i].bytes = 0;
 }
 
 /* A whole step has just passed: the next one may go by the plan. Lock held. */
@@ -195,9 +204,16 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 		look_for_step(op);
 		return;
 	}
-	if (!planned.at && !begin_step(pager))
+	if (!planned.at && !begin_step(pager)) {
+		if (atomic_load(&planned.has_plan))
+			look_for_step(op);
 		return;
-	skip_doubtful(item);
+	}
+	/*
+	 * The plan has no word that is taken for none. What else than unused
+	 * slots is behind one stays, or comes by the pager all the same.
+	 */
+	item->doubted = ts_op_skip_unused(item);
 	if (!planned.at)
 		ts_planned_clock_step(ts_agent.ops, (CUstream)op->stream);
 	ts_enforce_op(pager, planned.at);
@@ -205,15 +221,38 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 		end_step(pager);
 }
 
-void ts_planned_missed(void)
+void ts_planned_missed(const struct ts_op *op)
 {
 	atomic_fetch_add_explicit(&planned.missed, 1, memory_order_relaxed);
+	if (op->doubted)
+		atomic_fetch_add_explicit(
+		        &planned.doubted, 1, memory_order_relaxed);
+}
+
+static void write_plan(void)
+{
+	const char *path = ts_agent.config.plan;
+	json_t *json;
+	int rc;
+
+	if (!*path)
+		return;
+	json = ts_planned_json();
+	/* At exit it is written in any case. */
+	if (!json)
+		return;
+	rc = ts_json_write(json, path, JSON_COMPACT);
+	json_decref(json);
+	if (rc)
+		ts_log(TS_LOG_ERROR, "TAPESWAP_PLAN=\"%s\" was not written: %s",
+		        path, strerror(-rc));
 }
 
 void ts_planned_op(struct ts_op *op)
 {
 	struct ts_follow_op at = {.stream = op->stream};
 	struct ts_pager *pager;
+	bool rewrite;
 
 	if (!atomic_load_explicit(&planned.has_plan, memory_order_acquire))
 		return;
@@ -226,7 +265,11 @@ void ts_planned_op(struct ts_op *op)
 		else
 			follow_op(pager, op, &at);
 	}
+	rewrite = planned.rewrite;
+	planned.rewrite = false;
 	ts_mutex_unlock(&planned.lock);
+	if (rewrite)
+		write_plan();
 }
 
 static int start_following(const struct ts_recording *step)
@@ -262,25 +305,6 @@ static void catch_up(const struct ts_recording *step)
 		        &(struct ts_follow_op){op->signature, op->stream});
 	}
 	ts_mutex_unlock(&tape->lock);
-}
-
-static void write_plan(void)
-{
-	const char *path = ts_agent.config.plan;
-	json_t *json;
-	int rc;
-
-	if (!*path)
-		return;
-	json = ts_planned_json();
-	/* At exit it is written in any case. */
-	if (!json)
-		return;
-	rc = ts_json_write(json, path, JSON_COMPACT);
-	json_decref(json);
-	if (rc)
-		ts_log(TS_LOG_ERROR, "TAPESWAP_PLAN=\"%s\" was not written: %s",
-		        path, strerror(-rc));
 }
 
 static void say_plan(void)
@@ -459,7 +483,8 @@ static void ready(const struct ts_observed *observed, void *data)
 	if (!pager)
 		return;
 	ts_mutex_lock(&planned.lock);
-	made = plan_for(pager, observed);
+	made = plan_for(pager, observed) || planned.rewrite;
+	planned.rewrite = false;
 	ts_mutex_unlock(&planned.lock);
 	if (made)
 		write_plan();
@@ -482,12 +507,13 @@ json_t *ts_planned_status(void)
 
 	if (!planned.on || !figures->plans)
 		return NULL;
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "plans",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "plans",
 	        (json_int_t)figures->plans, "adopted",
 	        (json_int_t)figures->adopted, "joins",
 	        (json_int_t)figures->joins, "left", (json_int_t)figures->left,
 	        "steps", (json_int_t)figures->steps, "missed",
-	        (json_int_t)figures->missed, "astray",
+	        (json_int_t)figures->missed, "doubted",
+	        (json_int_t)figures->doubted, "astray",
 	        (json_int_t)figures->astray);
 }
 

@@ -21,8 +21,8 @@ void ts_planned_init(void);
 /* @op comes next, on the pager of a device; before it is made resident. */
 void ts_planned_op(struct ts_op *op);
 
-/* An op did not find all its pages resident. */
-void ts_planned_missed(void);
+/* @op did not find all its pages resident. */
+void ts_planned_missed(const struct ts_op *op);
 
 struct ts_planned_figures {
 	uint64_t plans;   /* that were made */
@@ -31,6 +31,7 @@ struct ts_planned_figures {
 	uint64_t left;    /* how often it was left in the middle */
 	uint64_t steps;   /* that went by it to their end */
 	uint64_t missed;  /* ops on them that the pager had to help */
+	uint64_t doubted; /* of those, with words taken for no operands */
 	uint64_t astray;  /* pages on them that could not come in time */
 };
 

@@ -22,13 +22,17 @@
 
 /* What a page plan has to reckon with. */
 struct ts_enforce_survey {
-	struct ts_plan_segment *segments; /* that can be planned; owned */
+	struct ts_plan_segment *segments; /* pages that can leave; owned */
 	uint32_t n_segments;
 	uint64_t page_bytes; /* of the plan's pages: the pager's unit */
 	uint64_t limit_bytes;
 	uint64_t other_bytes; /* not the agent's */
-	uint64_t fixed_pages; /* that small allocations share */
+	/* That small allocations share, and that are pinned: they stay. */
+	uint64_t fixed_pages;
 };
+
+/* Steps are shorter, and the program's own waits at their ends with them. */
+#define TS_ENFORCE_WAIT_NS 1000000000ull
 
 /* 0 or a negative errno. The caller frees ret_survey->segments. */
 int ts_enforce_survey(
@@ -38,7 +42,9 @@ int ts_enforce_survey(
  * Puts @plan, which is copied, into force, in the place of one that is.
  * Waits for the device: pages are cut, every one gets its chunk under it, and
  * those that the plan has there before op 0 come. 0; -ENOSPC where the chunks
- * do not suffice, or another negative errno: then no plan is in force.
+ * do not suffice, -EAGAIN where the device is not done in TS_ENFORCE_WAIT_NS
+ * (what is issued may wait for the program), or another negative errno: then no
+ * plan is in force.
  */
 int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan);
 

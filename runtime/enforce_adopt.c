@@ -3,12 +3,59 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/enforce_internal.h"
+
+/* The device is looked at so often in a row, then after a pause. */
+#define LOOKS    64
+#define PAUSE_US 50
 
 static bool is_plannable(const struct ts_segment *segment)
 {
 	return !segment->taken && segment->unit_count > 1;
+}
+
+/* Room for one more; NULL without memory. */
+static struct ts_plan_segment *next_run(
+        struct ts_enforce_survey *survey, size_t *room)
+{
+	struct ts_plan_segment *more;
+
+	if (survey->n_segments == *room) {
+		*room = 2 * *room + 64;
+		more = realloc(survey->segments, *room * sizeof(*more));
+		if (!more)
+			return NULL;
+		survey->segments = more;
+	}
+	return &survey->segments[survey->n_segments++];
+}
+
+/* Runs of pages of @segment that may leave; pinned ones never do. */
+static int survey_segment(const struct ts_segment *segment,
+        struct ts_enforce_survey *survey, size_t *room)
+{
+	struct ts_plan_segment *run = NULL;
+
+	for (size_t at = 0; at < segment->unit_count;) {
+		const struct ts_page *page = segment->units[at].page;
+
+		at += page->count;
+		if (page->pins) {
+			survey->fixed_pages += page->count;
+			run = NULL;
+			continue;
+		}
+		if (!run) {
+			run = next_run(survey, room);
+			if (!run)
+				return -ENOMEM;
+			*run = (struct ts_plan_segment){page->address, 0};
+		}
+		run->pages += (uint32_t)page->count;
+	}
+	return 0;
 }
 
 int ts_enforce_survey(
@@ -27,23 +74,11 @@ int ts_enforce_survey(
 	        node = ts_map_ceiling(&pager->segments, node->key + 1)) {
 		struct ts_segment *segment =
 		        ts_container_of(node, struct ts_segment, node);
-		struct ts_plan_segment *more = ret_survey->segments;
 
-		if (!is_plannable(segment)) {
+		if (is_plannable(segment))
+			rc = survey_segment(segment, ret_survey, &room);
+		else
 			ret_survey->fixed_pages += segment->unit_count;
-			continue;
-		}
-		if (ret_survey->n_segments == room) {
-			room = 2 * room + 64;
-			more = realloc(more, room * sizeof(*more));
-			if (!more) {
-				rc = -ENOMEM;
-				break;
-			}
-			ret_survey->segments = more;
-		}
-		more[ret_survey->n_segments++] = (struct ts_plan_segment){
-		        segment->base, (uint32_t)segment->unit_count};
 	}
 	ts_mutex_unlock(&pager->lock);
 	if (rc)
@@ -373,13 +408,43 @@ static int take_over(struct ts_pager *pager, const struct ts_page_plan *plan,
 	return rc;
 }
 
-/* Ops that other threads are issuing; the device is idle afterwards. */
+/* Between two looks at what is still going on. */
+static void pause_a_little(struct ts_pager *pager, unsigned int looks)
+{
+	if (looks % LOOKS)
+		return;
+	ts_mutex_unlock(&pager->lock);
+	usleep(PAUSE_US);
+	ts_mutex_lock(&pager->lock);
+}
+
+/*
+ * Ops that other threads are issuing; the device is idle afterwards. What was
+ * issued may itself wait for the program, which comes to a stand here: -EAGAIN
+ * rather than waiting for it for ever.
+ */
 static int settle(struct ts_pager *pager)
 {
-	while (pager->busy_count)
-		ts_cond_wait(&pager->idle, &pager->lock);
-	return ts_gpu_errno(ts_streams_wait(
-	        &pager->streams, pager->op_number, &pager->lock));
+	uint64_t until = ts_now_ns() + TS_ENFORCE_WAIT_NS;
+	unsigned int looks = 0;
+	CUresult result = CUDA_ERROR_NOT_READY;
+	uint64_t number;
+
+	while (pager->busy_count) {
+		if (ts_now_ns() >= until)
+			return -EAGAIN;
+		pause_a_little(pager, 0);
+	}
+	number = pager->op_number;
+	ts_streams_mark_all(&pager->streams, &pager->lock);
+	while (ts_now_ns() < until) {
+		result =
+		        ts_streams_check(&pager->streams, number, &pager->lock);
+		if (result != CUDA_ERROR_NOT_READY)
+			return ts_gpu_errno(result);
+		pause_a_little(pager, ++looks);
+	}
+	return -EAGAIN;
 }
 
 int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan)

@@ -277,8 +277,9 @@ static size_t next_entry(
 	return 0;
 }
 
-CUresult ts_streams_wait(
-        struct ts_streams *streams, uint64_t number, struct ts_mutex *lock)
+/* @ask: what an event says of ops, a wait or a query. */
+static CUresult wait_all(struct ts_streams *streams, uint64_t number,
+        CUresult (*ask)(CUevent event), struct ts_mutex *lock)
 {
 	uint64_t moved = streams->moved;
 	CUresult rc = CUDA_SUCCESS;
@@ -295,7 +296,7 @@ CUresult ts_streams_wait(
 		}
 		ts_mutex_unlock(lock);
 		if (mark)
-			rc = streams->ops->event_synchronize(mark->event);
+			rc = ask(mark->event);
 		else
 			rc = wait_for(streams, &stream);
 		ts_mutex_lock(lock);
@@ -305,6 +306,18 @@ CUresult ts_streams_wait(
 		i = next_entry(streams, i, &moved);
 	}
 	return rc;
+}
+
+CUresult ts_streams_wait(
+        struct ts_streams *streams, uint64_t number, struct ts_mutex *lock)
+{
+	return wait_all(streams, number, streams->ops->event_synchronize, lock);
+}
+
+CUresult ts_streams_check(
+        struct ts_streams *streams, uint64_t number, struct ts_mutex *lock)
+{
+	return wait_all(streams, number, streams->ops->event_query, lock);
 }
 
 static bool can_mark(const struct ts_stream *stream)

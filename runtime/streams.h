@@ -159,4 +159,11 @@ struct ts_stream *ts_streams_entry(
 CUresult ts_streams_wait(
         struct ts_streams *streams, uint64_t number, struct ts_mutex *lock);
 
+/*
+ * The same without waiting: CUDA_ERROR_NOT_READY where some op is not done.
+ * Only ops that no mark is behind are waited for (ts_streams_mark_all()).
+ */
+CUresult ts_streams_check(
+        struct ts_streams *streams, uint64_t number, struct ts_mutex *lock);
+
 #endif

@@ -28,6 +28,15 @@ static CUresult pin_slowly(void **memory, size_t bytes, unsigned int flags)
 	return fake_gpu_ops.host_alloc(memory, bytes, flags);
 }
 
+/* The device is done by the time that it is asked, unless something holds. */
+static bool held;
+
+static CUresult query_and_wait(CUevent event)
+{
+	return held ? CUDA_ERROR_NOT_READY
+	            : fake_gpu_ops.event_synchronize(event);
+}
+
 START_TEST(plan_takes_no_page_that_an_op_has_just_taken_up)
 {
 	struct ts_plan_stay stay = {
@@ -49,6 +58,7 @@ START_TEST(plan_takes_no_page_that_an_op_has_just_taken_up)
 	setup_with(8, 64);
 	ops = fake_gpu_ops;
 	ops.host_alloc = pin_slowly;
+	ops.event_query = query_and_wait;
 	use_ops();
 	strip.address = alloc(8 * PAGE);
 	ck_assert_int_eq(write_op(strip.address, 8 * PAGE, 1, STREAM_A), 0);
@@ -63,6 +73,75 @@ START_TEST(plan_takes_no_page_that_an_op_has_just_taken_up)
 	expect_bytes(strip.address, 8 * PAGE, 2);
 	ck_assert_int_eq(ts_enforce_adopt(pager, &plan), 0);
 	expect_bytes(strip.address, 8 * PAGE, 2);
+	teardown();
+}
+END_TEST
+
+/* ------------------------------------- a plan while the device is not done */
+
+static CUresult synchronize_unless_held(CUstream stream)
+{
+	if (held)
+		ck_abort_msg("waits for what the program has to release");
+	return fake_gpu_ops.stream_synchronize(stream);
+}
+
+START_TEST(plan_waits_for_the_device_a_while_only)
+{
+	struct ts_page_plan plan = {
+	        .n_ops = 2, .n_ticks = 2, .page_bytes = PAGE};
+	uint64_t a, begin_ns;
+
+	setup_with(8, 64);
+	ops = fake_gpu_ops;
+	ops.event_query = query_and_wait;
+	ops.stream_synchronize = synchronize_unless_held;
+	use_ops();
+	a = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	held = true;
+	begin_ns = ts_now_ns();
+	ck_assert_int_eq(ts_enforce_adopt(pager, &plan), -EAGAIN);
+	ck_assert_uint_ge(ts_now_ns() - begin_ns, TS_ENFORCE_WAIT_NS);
+	ck_assert_ptr_null(pager->enforce);
+	held = false;
+	ck_assert_int_eq(ts_enforce_adopt(pager, &plan), 0);
+	ck_assert_ptr_nonnull(pager->enforce);
+	expect_bytes(a, 4 * PAGE, 1);
+	teardown();
+}
+END_TEST
+
+/* ------------------------------------------ pages that stay where they are */
+
+START_TEST(plan_leaves_pinned_pages_out)
+{
+	struct ts_enforce_survey survey;
+	uint64_t free_pages = 0;
+	struct ts_range one;
+	uint64_t a, b;
+
+	setup_with(64, 64);
+	a = alloc(32 * PAGE);
+	b = alloc(16 * PAGE);
+	one = range(a, PAGE);
+	ck_assert_int_eq(begin(&one, 1, STREAM_A), 0);
+	ts_pager_pin(pager, &one, TS_PIN_ESCAPED);
+	ts_pager_end(pager, &one, 1, STREAM_A, false);
+	ck_assert_int_eq(ts_enforce_survey(pager, &survey), 0);
+	for (uint32_t i = 0; i < survey.n_segments; i++) {
+		free_pages += survey.segments[i].pages;
+		ck_assert(a < survey.segments[i].base ||
+		          a >= survey.segments[i].base +
+		                          survey.segments[i].pages * PAGE);
+	}
+	/* One page of several units holds what is pinned. */
+	ck_assert_uint_ge(survey.fixed_pages, 1);
+	ck_assert_uint_lt(survey.fixed_pages, 32);
+	ck_assert_uint_eq(survey.fixed_pages + free_pages, 48);
+	ck_assert_ptr_nonnull(ts_plan_segment_at(
+	        survey.segments, survey.n_segments, b, PAGE));
+	free(survey.segments);
 	teardown();
 }
 END_TEST
@@ -195,6 +274,8 @@ END_TEST
 static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, plan_takes_no_page_that_an_op_has_just_taken_up);
+	tcase_add_test(tests, plan_waits_for_the_device_a_while_only);
+	tcase_add_test(tests, plan_leaves_pinned_pages_out);
 	tcase_add_test(tests,
 	        what_was_issued_before_a_capture_is_waited_for_by_events);
 	tcase_add_test(

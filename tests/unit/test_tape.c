@@ -2,6 +2,7 @@
 /* Ops, the blocks they touch, the tape of them, and the steps in it. */
 #include <string.h>
 
+#include "agent/layout.h"
 #include "agent/op.h"
 #include "agent/tape.h"
 #include "tests/unit/suite.h"
@@ -60,6 +61,101 @@ START_TEST(aligned_words_of_parameters_name_blocks)
 	ck_assert_uint_eq(op.uses[1].address, 32 * MIB);
 	ts_op_finish(&op);
 	ts_blocks_finish(&blocks);
+}
+END_TEST
+
+/* A kernel with one struct of @bytes, behind a pointer or alone. */
+static struct ts_func *kernel_with(const char *name, uint32_t bytes, bool alone)
+{
+	const struct ts_param params[] = {{0, 8}, {8, bytes}};
+	struct ts_func *func = calloc(1, sizeof(*func) + sizeof(params));
+
+	ck_assert_ptr_nonnull(func);
+	func->has_layout = true;
+	func->param_count = alone ? 1 : 2;
+	memcpy(func->params, params, sizeof(params));
+	if (alone)
+		func->params[0].bytes = (uint16_t)bytes;
+	func->layout = ts_layout_create(name, func->params, func->param_count);
+	ck_assert_ptr_nonnull(func->layout);
+	return func;
+}
+
+/*
+ * A word at @at of the struct is no operand by the layout. What a step by a
+ * plan makes of it: bytes of the block that are to be there.
+ */
+static uint64_t bytes_behind(
+        struct ts_func *func, char *data, uint32_t at, bool *ret_doubted)
+{
+	static uint64_t none;
+	uint64_t word = 16 * MIB, bytes;
+	void *alone[] = {data}, *behind[] = {&none, data};
+	struct ts_op op;
+
+	ts_blocks_init(&blocks);
+	add_block(16 * MIB, MIB);
+	memcpy(data + at, &word, sizeof(word));
+	ts_op_init(&op, TS_OP_LAUNCH, NULL);
+	op.func = func;
+	op.params = func->param_count == 1 ? alone : behind;
+	op.grid[0] = op.grid[1] = op.grid[2] = 1;
+	ts_op_touch_params(&op, &blocks);
+	ck_assert_uint_eq(op.count, 1);
+	ck_assert(op.uses[0].doubtful);
+	*ret_doubted = ts_op_skip_unused(&op);
+	bytes = op.ranges[0].bytes;
+	ts_op_finish(&op);
+	ts_blocks_finish(&blocks);
+	ts_layout_destroy(func->layout);
+	free(func);
+	return bytes;
+}
+
+#define ELEMENTWISE "void at::native::elementwise_kernel<F>(F)"
+#define REDUCE      "void at::native::reduce_kernel<F>(F)"
+#define CONCAT                                                                 \
+	"void at::native::(anonymous namespace)::CatArrayBatchedCopy<F>(F)"
+
+START_TEST(words_that_may_be_operands_are_not_skipped)
+{
+	char data[1100] = {0}, reduce[1100] = {0}, concat[1100] = {0};
+	bool doubted;
+
+	/* Nothing in these says that the layout is right. */
+	ck_assert_uint_eq(bytes_behind(kernel_with(ELEMENTWISE, 624, false),
+	                          data, 200, &doubted),
+	        MIB);
+	ck_assert(doubted);
+	ck_assert_uint_eq(bytes_behind(kernel_with(REDUCE, 1048, true), reduce,
+	                          304, &doubted),
+	        MIB);
+	ck_assert(doubted);
+	/* A size that the struct of a concatenation never has. */
+	ck_assert_uint_eq(bytes_behind(kernel_with(CONCAT, 1024, false), concat,
+	                          512, &doubted),
+	        MIB);
+	ck_assert(doubted);
+}
+END_TEST
+
+START_TEST(slots_that_are_not_used_are_skipped)
+{
+	/* One dimension of seven: divisor, its multiplier and its shift. */
+	static const uint32_t sizes[] = {1, 7, 0x24924925, 3};
+	char concat[2720] = {0}, reduce[1048] = {0};
+	bool doubted;
+
+	ck_assert_uint_eq(bytes_behind(kernel_with(CONCAT, 2720, false), concat,
+	                          512, &doubted),
+	        0);
+	ck_assert(!doubted);
+	/* Before the outputs' calculator and 64 bytes at the end. */
+	memcpy(reduce + 1048 - 64 - 504 - 404, sizes, sizeof(sizes));
+	ck_assert_uint_eq(bytes_behind(kernel_with(REDUCE, 1048, true), reduce,
+	                          304, &doubted),
+	        0);
+	ck_assert(!doubted);
 }
 END_TEST
 
@@ -285,6 +381,8 @@ static void add_tests(TCase *tests)
 	        tests, signatures_tell_geometry_apart_and_families_do_not);
 	tcase_add_test(tests, aligned_words_of_parameters_name_blocks);
 	tcase_add_test(tests, parameter_buffer_names_blocks);
+	tcase_add_test(tests, words_that_may_be_operands_are_not_skipped);
+	tcase_add_test(tests, slots_that_are_not_used_are_skipped);
 	tcase_add_test(tests, unknown_parameters_may_mean_any_block);
 	tcase_add_test(tests, copy_inside_a_block_touches_only_its_part);
 	tcase_add_test(tests, copy_over_several_blocks_touches_them_all);
