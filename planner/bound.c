@@ -43,6 +43,12 @@ struct scratch {
 	double *sharers;
 	uint32_t *gaps;
 	uint32_t n_gaps;
+	/*
+	 * Where values are off. What is replayed may come back right after
+	 * it, for another replay, while fewer of its inputs are dead than
+	 * where the gap ends.
+	 */
+	uint32_t op;
 	/* What the step before changed: when, and how much of it. */
 	struct byte_cost *dirty;
 };
@@ -72,7 +78,7 @@ static void closure_shares(
 {
 	const struct ts_graph *g = s->graph;
 	uint32_t values[TS_CLOSURE_MAX];
-	uint32_t n = ts_graph_closure(g, gap->version, gap->to_op, values);
+	uint32_t n = ts_graph_closure(g, gap->version, s->op + 1, values);
 	double bytes = (double)gap->size_bytes;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -103,7 +109,7 @@ static void clear_shares(struct scratch *s, const struct ts_gap *gap)
 {
 	uint32_t values[TS_CLOSURE_MAX];
 	uint32_t n =
-	        ts_graph_closure(s->graph, gap->version, gap->to_op, values);
+	        ts_graph_closure(s->graph, gap->version, s->op + 1, values);
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (s->graph->writer[values[i]] != TS_NONE)
@@ -155,6 +161,7 @@ static void make_offer(struct scratch *s, uint32_t op)
 	struct offer *offer = &s->offer;
 	uint32_t n_dirty;
 
+	s->op = op;
 	offer->n = s->n_gaps = 0;
 	offer->own_bytes = offer->dirty_bytes = offer->clean_bytes = 0;
 	offer->late_bytes = 0;

@@ -431,7 +431,13 @@ static void offer(struct work *w, uint32_t gap, uint32_t op, int64_t excess)
 	        !w->graph->gaps[gap].size_bytes)
 		return;
 	w->cover->key[gap] = price(w, gap, op, excess, &action);
-	sift_up(w, w->cover->n_heap++, gap);
+	/* What wraps may stand there since the beginning of the step. */
+	if (w->cover->heap_at[gap] == TS_NONE) {
+		sift_up(w, w->cover->n_heap++, gap);
+	} else {
+		sift_up(w, w->cover->heap_at[gap], gap);
+		sift_down(w, w->cover->heap_at[gap]);
+	}
 }
 
 /* The cheapest of what is open at @op. TS_NONE: nothing is left. */

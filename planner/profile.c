@@ -67,6 +67,8 @@ static int check_device(
 static int check_ops(const struct ts_profile *profile, uint32_t *writer,
         uint32_t *last_use, struct ts_input_error *error)
 {
+	uint64_t step_ns = 0;
+
 	for (uint32_t v = 0; v < profile->n_values; v++)
 		writer[v] = last_use[v] = TS_NONE;
 	for (uint32_t i = 0; i < profile->n_ops; i++) {
@@ -76,6 +78,10 @@ static int check_ops(const struct ts_profile *profile, uint32_t *writer,
 			return bad(error, "ops", i, "no such signature");
 		if (op->duration_ns > TS_MAX_DURATION)
 			return bad(error, "ops", i, "duration out of bounds");
+		step_ns += op->duration_ns;
+		if (step_ns > TS_MAX_DURATION)
+			return bad(error, "ops", i,
+			        "durations up to here are out of bounds");
 		for (uint32_t k = 0; k < op->n_writes; k++) {
 			uint32_t v = profile->uses[op->first_write + k];
 

@@ -51,8 +51,8 @@ int ts_program_init(struct ts_program *p, const struct ts_graph *graph)
 	p->scratch_until = calloc(values, sizeof(*p->scratch_until));
 	p->share_until =
 	        calloc(graph->n_ops + UINT64_C(1), sizeof(*p->share_until));
-	if (!p->need_op || !p->copy_op || !p->restored || !p->scratch_instr ||
-	        !p->scratch_until || !p->share_until) {
+	if (!p->need_op || !p->copy_op || !p->restored || !p->held ||
+	        !p->scratch_instr || !p->scratch_until || !p->share_until) {
 		ts_program_finish(p);
 		return -ENOMEM;
 	}

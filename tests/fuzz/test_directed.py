@@ -140,8 +140,96 @@ class Directed(unittest.TestCase):
             set_at(document, way, value)
             with self.subTest(way=way):
                 self.refused(json.dumps(document))
+        long = profile(16384)
+        for op in long["ops"]:
+            op["duration_ns"] = 2**50
+        self.refused(json.dumps(long), "$.ops[1]")
         self.refused("[" * 100000)
         self.refused('{"a":' * 50000)
+
+    def plan(self, document, limit):
+        """The plan that is made of a profile, as JSON."""
+        with tempfile.TemporaryDirectory() as folder:
+            tape = pathlib.Path(folder, "tape")
+            tape.write_text(json.dumps(document))
+            made = pathlib.Path(folder, "plan")
+            done = self.run_tool("plan", tape, "--limit", limit, "-o", made)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(made.read_text())
+
+    def test_gaps_that_wrap_are_offered_once(self):
+        """Those of parameters are open when the step begins already."""
+        n = 100
+        document = profile(0)
+        document["signatures"][0]["replayable"] = False
+        document["device"] |= {"d2h_bytes_per_s": 10**6}
+        document["device"] |= {"h2d_bytes_per_s": 10**6}
+        document["values"] = [
+            {"size_bytes": 4 << 20, "kind": "parameter", "persistent": True}
+            for _ in range(n)
+        ] + [{"size_bytes": 2000 << 20, "kind": "activation"}]
+        uses = [([i], []) for i in range(n)]
+        uses += [([], [n]), ([n], []), ([], []), ([], [])]
+        document["ops"] = [
+            {
+                "signature": 0,
+                "duration_ns": 10**6,
+                "reads": reads,
+                "writes": writes,
+            }
+            for reads, writes in uses
+        ]
+        plan = self.plan(document, "2200MiB")
+        self.assertLessEqual(plan["predicted"]["peak_bytes"], 2200 << 20)
+        # 2,400 MiB live at the peak, so 200 MiB must be away then.
+        self.assertGreaterEqual(len(plan["decisions"]), 50)
+
+    def test_bound_where_a_replay_serves_another(self):
+        """
+        Value 2 is made again for value 3, before value 1, which it is made
+        of, dies: that takes 1 ms, at its own next use it would take 101.
+        """
+        mib = 1 << 20
+        document = profile(0)
+        document["device"] |= {"d2h_bytes_per_s": 10**6}
+        document["device"] |= {"h2d_bytes_per_s": 10**6}
+        document["signatures"] = [
+            {"name": "layer", "class": "gemm", "replayable": True},
+            {"name": "other", "class": "other", "replayable": False},
+        ]
+        document["values"] = [
+            {"size_bytes": size * mib, "kind": kind}
+            for size, kind in (
+                (1, "input"),
+                (1, "activation"),
+                (100, "activation"),
+                (100, "activation"),
+                (200, "activation"),
+            )
+        ]
+        ms = 10**6
+        document["ops"] = [
+            {
+                "signature": signature,
+                "duration_ns": duration,
+                "reads": reads,
+                "writes": writes,
+            }
+            for signature, duration, reads, writes in (
+                (0, 100 * ms, [0], [1]),
+                (0, ms, [1], [2]),
+                (0, ms, [2], [3]),
+                (1, ms, [], [4]),
+                (1, ms, [4], []),
+                (1, ms, [3], []),
+                (1, ms, [1], []),
+                (1, ms, [2, 0], []),
+            )
+        ]
+        plan = self.plan(document, "202MiB")
+        self.assertLessEqual(
+            plan["bound"]["step_ns"], plan["predicted"]["step_ns"]
+        )
 
     def test_malformed_and_truncated(self):
         text = json.dumps(profile())
