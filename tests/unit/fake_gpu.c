@@ -619,6 +619,8 @@ static CUresult ctx_push(CUcontext context)
 
 static CUresult ctx_pop(CUcontext *context)
 {
+	if (!pushed_count)
+		abort();
 	*context = fake_gpu.context;
 	fake_gpu.context = pushed[--pushed_count];
 	return CUDA_SUCCESS;

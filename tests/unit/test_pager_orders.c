@@ -219,7 +219,7 @@ static CUresult count_waits(void)
 static CUresult push_known(CUcontext context)
 {
 	ck_assert_ptr_eq(context, FAKE_CONTEXT);
-	return CUDA_SUCCESS;
+	return fake_gpu_ops.ctx_push(context);
 }
 
 /* First the threads' streams, with nothing to do; then @middle and A. */
