@@ -134,10 +134,19 @@ static bool fails(void)
 	return ++fake_gpu.calls == fake_gpu.fail_at;
 }
 
+/* A thread pushes its own contexts above the one that all begin with. */
+static __thread CUcontext pushed[8];
+static __thread size_t pushed_count;
+
+CUcontext fake_gpu_context(void)
+{
+	return pushed_count ? pushed[pushed_count - 1] : fake_gpu.context;
+}
+
 /* Handles are of one context; the streams each has are told apart by it. */
 static struct stream *stream_of(uintptr_t handle)
 {
-	CUcontext context = handle & TS_STREAM_KIND ? fake_gpu.context : NULL;
+	CUcontext context = handle & TS_STREAM_KIND ? fake_gpu_context() : NULL;
 
 	if (handle & TS_STREAM_KIND)
 		handle &= TS_STREAM_KIND;
@@ -147,8 +156,8 @@ static struct stream *stream_of(uintptr_t handle)
 			return &streams[i];
 	if (stream_count == STREAMS_MAX)
 		abort();
-	streams[stream_count] =
-	        (struct stream){.context = fake_gpu.context, .handle = handle};
+	streams[stream_count] = (struct stream){
+	        .context = fake_gpu_context(), .handle = handle};
 	return &streams[stream_count++];
 }
 
@@ -511,7 +520,7 @@ static CUresult ctx_synchronize(void)
 		return fake_gpu.fail_with;
 	fake_gpu.waits++;
 	for (size_t i = 0; i < stream_count; i++)
-		if (streams[i].context == fake_gpu.context)
+		if (streams[i].context == fake_gpu_context())
 			land(&streams[i].knows);
 	return CUDA_SUCCESS;
 }
@@ -538,7 +547,7 @@ static CUresult event_create(CUevent *event, unsigned int flags)
 		if (events[i].used)
 			continue;
 		events[i] = (struct event){
-		        .used = true, .context = fake_gpu.context};
+		        .used = true, .context = fake_gpu_context()};
 		*event = (CUevent)i;
 		fake_gpu.events++;
 		return CUDA_SUCCESS;
@@ -601,19 +610,15 @@ static CUresult event_synchronize(CUevent event)
 
 static CUresult ctx_get_current(CUcontext *context)
 {
-	*context = fake_gpu.context;
+	*context = fake_gpu_context();
 	return CUDA_SUCCESS;
 }
-
-static CUcontext pushed[8];
-static size_t pushed_count;
 
 static CUresult ctx_push(CUcontext context)
 {
 	if (pushed_count == 8)
 		abort();
-	pushed[pushed_count++] = fake_gpu.context;
-	fake_gpu.context = context;
+	pushed[pushed_count++] = context;
 	return CUDA_SUCCESS;
 }
 
@@ -621,8 +626,7 @@ static CUresult ctx_pop(CUcontext *context)
 {
 	if (!pushed_count)
 		abort();
-	*context = fake_gpu.context;
-	fake_gpu.context = pushed[--pushed_count];
+	*context = pushed[--pushed_count];
 	return CUDA_SUCCESS;
 }
 

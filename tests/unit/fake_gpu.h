@@ -30,7 +30,7 @@ struct fake_gpu {
 	unsigned int violations; /* things the driver would not forgive */
 	unsigned int copies, maps, unmaps, waits;
 	unsigned int handles, reservations, events; /* that exist */
-	CUcontext context;   /* current in every thread */
+	CUcontext context;   /* current where none is pushed */
 	unsigned int opened; /* devices named in the last set_access */
 };
 
@@ -41,6 +41,9 @@ void fake_gpu_reset(uint64_t total_bytes, uint64_t context_bytes);
 
 /* A kernel on @stream uses [address, address + bytes) from now on. */
 void fake_gpu_launch(uintptr_t stream, uint64_t address, uint64_t bytes);
+
+/* The current one of this thread. */
+CUcontext fake_gpu_context(void);
 
 /* Its events go with it. */
 void fake_gpu_context_gone(CUcontext context);

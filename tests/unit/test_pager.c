@@ -684,7 +684,7 @@ START_TEST(legacy_stream_of_another_context_is_waited_for_there)
 	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, STREAM_A), 0);
 	ck_assert_uint_eq(fake_gpu.violations, 0);
 	expect_bytes(a, 4 * PAGE, 1);
-	ck_assert_ptr_eq(fake_gpu.context, FAKE_CONTEXT);
+	ck_assert_ptr_eq(fake_gpu_context(), FAKE_CONTEXT);
 	teardown();
 }
 END_TEST
@@ -700,7 +700,7 @@ START_TEST(what_was_moved_out_outlives_the_context)
 	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, TS_STREAM_LEGACY), 0);
 	ck_assert_int_eq(ts_pager_rebind(pager, FAKE_OTHER), CUDA_SUCCESS);
 	ck_assert_ptr_eq(ts_pager_context(pager), FAKE_OTHER);
-	ck_assert_ptr_eq(fake_gpu.context, FAKE_CONTEXT);
+	ck_assert_ptr_eq(fake_gpu_context(), FAKE_CONTEXT);
 	expect_bytes(a, 4 * PAGE, 1);
 	expect_bytes(b, 4 * PAGE, 2);
 	fake_gpu.context = FAKE_OTHER;
