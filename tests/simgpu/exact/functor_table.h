@@ -33,6 +33,21 @@ template <class M, unsigned N> struct Held {
 	}
 };
 
+/* PyTorch's OpType of its comparisons: GE, GT, LE, LT. */
+template <class M> bool compare(int32_t op, M a, M b)
+{
+	switch (op) {
+	case 0:
+		return a >= b;
+	case 1:
+		return a > b;
+	case 2:
+		return a <= b;
+	default:
+		return a < b;
+	}
+}
+
 template <class Op, class M, unsigned arity>
 void body(const Capture &capture, M *out, const M *const *in, size_t n)
 {

@@ -447,16 +447,7 @@ template <class M> struct Compare {
 	}
 	M operator()(M a, M b) const
 	{
-		switch (op) {
-		case 0:
-			return a >= b;
-		case 1:
-			return a > b;
-		case 2:
-			return a <= b;
-		default:
-			return a < b;
-		}
+		return compare(op, a, b);
 	}
 };
 template <class M> struct CompareEqual {

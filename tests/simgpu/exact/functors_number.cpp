@@ -229,16 +229,7 @@ template <class M> struct CompareScalar {
 	}
 	M operator()(M a) const
 	{
-		switch (op) {
-		case 0:
-			return a >= other;
-		case 1:
-			return a > other;
-		case 2:
-			return a <= other;
-		default:
-			return a < other;
-		}
+		return compare(op, a, other);
 	}
 };
 template <class M> struct NanToNum {
