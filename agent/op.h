@@ -47,8 +47,10 @@ struct ts_op {
 	const char *name; /* of a copy or set; constant text */
 	CUfunction function;
 	uint32_t grid[3], block[3], cluster[3], shared_bytes;
-	void **params, **extra; /* of a launch */
-	bool unknown_params;    /* they were set by other calls */
+	void **params, **extra;       /* of a launch */
+	const CUlaunchConfig *config; /* of one that has attributes, or NULL */
+	bool cooperative;             /* told by the function called */
+	bool unknown_params;          /* they were set by other calls */
 	ts_stream_key stream;
 	uint64_t bytes; /* copied or set */
 	uint64_t host;  /* where a copy puts it, if into host memory; or 0 */

@@ -11,6 +11,8 @@
 struct shape {
 	unsigned int grid[3], block[3], shared_bytes;
 	unsigned int cluster[3]; /* 0: not told by the launch */
+	const CUlaunchConfig *config;
+	bool cooperative;
 };
 
 static void describe(struct ts_op *op, CUfunction function,
@@ -20,6 +22,8 @@ static void describe(struct ts_op *op, CUfunction function,
 	op->params = params;
 	op->extra = extra;
 	op->shared_bytes = shape->shared_bytes;
+	op->config = shape->config;
+	op->cooperative = shape->cooperative;
 	for (int i = 0; i < 3; i++) {
 		op->grid[i] = shape->grid[i];
 		op->block[i] = shape->block[i];
@@ -62,7 +66,7 @@ static CUresult launch_ex_begin(struct ts_op *op, const CUlaunchConfig *config,
 	shape = (struct shape){
 	        {config->gridDimX, config->gridDimY, config->gridDimZ},
 	        {config->blockDimX, config->blockDimY, config->blockDimZ},
-	        config->sharedMemBytes};
+	        config->sharedMemBytes, .config = config};
 	read_cluster(config, &shape);
 	return launch_begin(op, function, &shape, params, extra,
 	        ts_key(config->hStream, zero));
@@ -133,7 +137,8 @@ CUresult ts_hook_cuLaunchCooperativeKernel(CUfunction function,
 	struct ts_op op;
 	CUresult rc = launch_begin(&op, function,
 	        &(struct shape){{grid_x, grid_y, grid_z},
-	                {block_x, block_y, block_z}, shared_bytes},
+	                {block_x, block_y, block_z}, shared_bytes,
+	                .cooperative = true},
 	        params, NULL, ts_key(stream, TS_STREAM_LEGACY));
 
 	if (rc == CUDA_SUCCESS)
@@ -151,7 +156,8 @@ CUresult ts_hook_cuLaunchCooperativeKernel_ptsz(CUfunction function,
 	struct ts_op op;
 	CUresult rc = launch_begin(&op, function,
 	        &(struct shape){{grid_x, grid_y, grid_z},
-	                {block_x, block_y, block_z}, shared_bytes},
+	                {block_x, block_y, block_z}, shared_bytes,
+	                .cooperative = true},
 	        params, NULL, ts_key(stream, TS_STREAM_PER_THREAD));
 
 	if (rc == CUDA_SUCCESS)
@@ -266,7 +272,7 @@ CUresult ts_hook_cuLaunchCooperativeKernelMultiDevice(
 		                {one->gridDimX, one->gridDimY, one->gridDimZ},
 		                {one->blockDimX, one->blockDimY,
 		                        one->blockDimZ},
-		                one->sharedMemBytes},
+		                one->sharedMemBytes, .cooperative = true},
 		        one->kernelParams, NULL);
 		rc = ts_agent_op_begin(op);
 	}

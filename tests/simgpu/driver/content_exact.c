@@ -10,6 +10,7 @@
  */
 #include "tests/simgpu/driver/content_exact.h"
 #include "tests/simgpu/driver/exact_check.h"
+#include "tests/simgpu/driver/kernel_proof.h"
 #include "tests/simgpu/exact/exact.h"
 
 #include <dlfcn.h>
@@ -208,7 +209,7 @@ void sg_exact_launch(const struct sg_launch *launch, const struct sg_op *op)
 	guard.armed = 1;
 	if (sg_settings.check_ranges)
 		sg_exact_check_begin(op);
-	done = run && run(&exact);
+	done = sg_proof_run(launch) || (run && run(&exact));
 	guard.armed = 0;
 	if (sg_settings.check_ranges)
 		sg_exact_check_end(op, launch->fn->demangled);

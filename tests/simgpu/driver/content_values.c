@@ -9,6 +9,7 @@
  */
 #include "tests/simgpu/driver/content_values.h"
 #include "tests/simgpu/driver/content.h"
+#include "tests/simgpu/driver/kernel_proof.h"
 #include "tests/simgpu/driver/kernels.h"
 
 #include <stdlib.h>
@@ -494,6 +495,10 @@ bool sg_values_piece(const struct sg_launch *launch, const struct sg_op *op,
 		return false;
 	if (values->series == SG_SERIES_SET) {
 		fill(piece, (uint32_t)values->bound);
+		return true;
+	}
+	if (op->action.meaning == SG_MEANS_PROOF) {
+		sg_proof_piece(launch, op, parts, piece);
 		return true;
 	}
 	if (op->action.meaning == SG_MEANS_SCALE && i < 2) {

@@ -30,6 +30,7 @@ enum sg_rule {
 	SG_RULE_FOREACH,            /* multi_tensor_apply */
 	SG_RULE_SCALE,              /* listed; a gradient scaler's factor */
 	SG_RULE_COORDINATES,        /* write_indices of nonzero */
+	SG_RULE_PROOF,              /* looks at memory; kernel_proof.h */
 };
 
 enum {

@@ -298,6 +298,7 @@ enum sg_meaning {
 	SG_MEANS_DIVIDE, /* by value, rounding */
 	SG_MEANS_REMAINDER,
 	SG_MEANS_SCALE, /* updates a gradient scaler's factor */
+	SG_MEANS_PROOF, /* looks at memory; kernel_proof.h */
 };
 struct sg_action {
 	enum sg_meaning meaning;
