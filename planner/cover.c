@@ -5,15 +5,13 @@
 
 /* Least share of the time above the limit that a gap counts as spanning. */
 #define LEAST_SHARE 1e-3
-/* Replays that one replay may bring forward. */
-#define MAX_PULLED 256
-
 struct work {
 	struct ts_cover *cover;
 	const struct ts_cover_options *options;
 	struct ts_choice *choice;
 	struct ts_pass *pass;
 	const struct ts_graph *graph;
+	struct ts_absence absence;
 	const uint32_t *share_until;
 	int64_t limit;
 	double step_ns;
@@ -28,117 +26,6 @@ static double start_of(const struct work *w, uint64_t op)
 
 	return op < g->n_ops ? w->cover->time_ns[op]
 	                     : w->step_ns + w->cover->time_ns[op - g->n_ops];
-}
-
-/* @op in the gap's own count, which goes on in the next step. */
-static uint32_t own_op(const struct work *w, uint32_t gap, uint32_t op)
-{
-	return op > w->graph->gaps[gap].from_op ? op : op + w->graph->n_ops;
-}
-
-static void add_range(struct work *w, uint32_t away, uint32_t pos, int64_t size)
-{
-	struct ts_segtree *memory = &w->cover->memory;
-	uint32_t n = w->graph->n_ops;
-
-	if (away < n)
-		ts_segtree_add(memory, away, pos < n ? pos : n, size);
-	if (pos > n)
-		ts_segtree_add(memory, away > n ? away - n : 0, pos - n, size);
-}
-
-static void set_range(struct work *w, uint32_t gap, uint32_t away, uint32_t pos)
-{
-	struct ts_pass *pass = w->pass;
-	int64_t size = (int64_t)w->graph->gaps[gap].size_bytes;
-
-	if (pass->away[gap] < pass->pos[gap])
-		add_range(w, pass->away[gap], pass->pos[gap], size);
-	pass->away[gap] = away;
-	pass->pos[gap] = pos;
-	if (away < pos)
-		add_range(w, away, pos, -size);
-}
-
-/* Where the gap would end: its use, or a replay that reads it before. */
-static uint32_t end_of(const struct work *w, uint32_t gap)
-{
-	const struct ts_pass *pass = w->pass;
-	const struct ts_gap *info = &w->graph->gaps[gap];
-	uint32_t pos = info->to_op;
-
-	for (uint32_t k = pass->reader_first[gap];
-	        k < pass->reader_first[gap + 1]; k++) {
-		uint32_t reader = pass->readers[k], at = pass->pos[reader];
-
-		if (w->choice->action[reader] != TS_REPLAY)
-			continue;
-		if (at <= info->from_op)
-			at += w->graph->n_ops;
-		if (at < pos)
-			pos = at;
-	}
-	return pos;
-}
-
-/* Inputs of the replay of @gap have to be back when it runs, and theirs. */
-static void pull_inputs(struct work *w, uint32_t gap)
-{
-	const struct ts_pass *pass = w->pass;
-	uint32_t *stack = w->cover->stack, depth = 0;
-
-	stack[depth++] = gap;
-	while (depth) {
-		uint32_t at = stack[--depth];
-
-		for (uint32_t k = pass->input_first[at];
-		        k < pass->input_first[at + 1]; k++) {
-			uint32_t input = pass->inputs[k];
-			uint32_t pos = own_op(w, input, pass->pos[at]);
-
-			if (w->choice->action[input] == TS_KEEP ||
-			        pass->pos[input] <= pos)
-				continue;
-			set_range(w, input, pass->away[input], pos);
-			if (w->choice->action[input] == TS_REPLAY &&
-			        depth < w->graph->n_gaps)
-				stack[depth++] = input;
-		}
-	}
-}
-
-/*
- * Whether a replay that runs at @pos brings nothing back much earlier than
- * its own use: chains of replays else unroll the whole tape at once.
- */
-static bool may_pull(const struct work *w, uint32_t gap, uint32_t pos)
-{
-	const struct ts_pass *pass = w->pass;
-	uint32_t *stack = w->cover->stack, depth = 0, seen = 0;
-
-	stack[depth++] = gap;
-	while (depth) {
-		uint32_t at = stack[--depth];
-
-		if (++seen > MAX_PULLED)
-			return false;
-		for (uint32_t k = pass->input_first[at];
-		        k < pass->input_first[at + 1]; k++) {
-			uint32_t input = pass->inputs[k];
-			uint32_t own = own_op(w, input, pos % w->graph->n_ops);
-
-			if (w->choice->action[input] != TS_REPLAY ||
-			        pass->pos[input] <= own)
-				continue;
-			if (start_of(w, w->graph->gaps[input].to_op) -
-			                start_of(w, own) >
-			        w->options->pull_ns)
-				return false;
-			if (depth < w->graph->n_gaps)
-				stack[depth++] = input;
-		}
-	}
-	return true;
 }
 
 static bool needs_copy(const struct work *w, uint32_t gap)
@@ -180,7 +67,7 @@ static void weigh_copies(
 {
 	const struct ts_graph *g = w->graph;
 	const struct ts_gap *info = &g->gaps[gap];
-	uint32_t own = own_op(w, gap, op);
+	uint32_t own = ts_absence_own_op(&w->absence, gap, op);
 	double out, in;
 
 	c->in_ns = (double)info->size_bytes / w->in_rate + w->latency;
@@ -195,7 +82,7 @@ static void weigh_copies(
 	if (c->out_to - c->out_from > w->step_ns)
 		c->out_from = c->out_to - w->step_ns;
 	c->in_from = start_of(w, own + 1);
-	c->in_to = start_of(w, end_of(w, gap));
+	c->in_to = start_of(w, ts_absence_end(&w->absence, gap));
 	out = c->out_ns ? c->out_ns - ts_slots_free(&w->cover->out, c->out_from,
 	                                      c->out_to)
 	                : 0;
@@ -224,7 +111,8 @@ static uint32_t op_at(
 static void mark_swap(struct work *w, uint32_t gap, uint32_t op)
 {
 	const struct ts_gap *info = &w->graph->gaps[gap];
-	uint32_t own = own_op(w, gap, op), end = end_of(w, gap);
+	uint32_t own = ts_absence_own_op(&w->absence, gap, op),
+	         end = ts_absence_end(&w->absence, gap);
 	uint32_t away = info->from_op + 1, back = end;
 	struct copies c;
 	double done, begun, left;
@@ -249,7 +137,7 @@ static void mark_swap(struct work *w, uint32_t gap, uint32_t op)
 			back--;
 	}
 	w->choice->action[gap] = TS_SWAP;
-	set_range(w, gap, away, back);
+	ts_absence_set(&w->absence, gap, away, back);
 }
 
 /* Highest memory over the inside of the gap, and where. */
@@ -300,7 +188,8 @@ static void take_free_copies(struct work *w)
 static double area(const struct work *w, uint32_t gap, uint32_t op)
 {
 	const double *over = w->cover->over_ns;
-	uint32_t n = w->graph->n_ops, own = own_op(w, gap, op);
+	uint32_t n = w->graph->n_ops,
+	         own = ts_absence_own_op(&w->absence, gap, op);
 	double all = over[n] - over[own < n ? own : own - n], inside;
 
 	inside = over[w->graph->gaps[gap].to_op] - over[own];
@@ -337,14 +226,15 @@ static double price(const struct work *w, uint32_t gap, uint32_t op,
 {
 	const struct ts_gap *info = &w->graph->gaps[gap];
 	double size = (double)info->size_bytes, cost = 1e300, own = 1;
-	uint32_t end = end_of(w, gap);
+	uint32_t end = ts_absence_end(&w->absence, gap);
 	struct copies c;
 
 	*ret_action = TS_KEEP;
-	if (end <= own_op(w, gap, op))
+	if (end <= ts_absence_own_op(&w->absence, gap, op))
 		return 1e300;
 	if (!w->options->no_replays && w->pass->price_ns[gap] != TS_NEVER &&
-	        may_pull(w, gap, end)) {
+	        ts_absence_may_pull(&w->absence, gap, end, w->cover->time_ns,
+	                w->options->pull_ns)) {
 		cost = replay_cost(w, gap);
 		*ret_action = TS_REPLAY;
 	}
@@ -364,8 +254,9 @@ static double price(const struct work *w, uint32_t gap, uint32_t op,
 	return cost / (size * own);
 }
 
-static bool sooner(const struct work *w, uint32_t a, uint32_t b)
+static bool sooner(const void *data, uint32_t a, uint32_t b)
 {
+	const struct work *w = data;
 	const double *key = w->cover->key;
 	uint32_t x, y;
 
@@ -377,54 +268,9 @@ static bool sooner(const struct work *w, uint32_t a, uint32_t b)
 	return x != y ? x > y : a < b;
 }
 
-static void place(struct ts_cover *c, uint32_t i, uint32_t gap)
-{
-	c->heap[i] = gap;
-	c->heap_at[gap] = i;
-}
-
-static void sift_down(struct work *w, uint32_t i)
-{
-	struct ts_cover *c = w->cover;
-	uint32_t *heap = c->heap, item = heap[i];
-
-	for (;;) {
-		uint32_t child = 2 * i + 1;
-
-		if (child >= c->n_heap)
-			break;
-		if (child + 1 < c->n_heap &&
-		        sooner(w, heap[child + 1], heap[child]))
-			child++;
-		if (!sooner(w, heap[child], item))
-			break;
-		place(c, i, heap[child]);
-		i = child;
-	}
-	place(c, i, item);
-}
-
-static void sift_up(struct work *w, uint32_t i, uint32_t gap)
-{
-	struct ts_cover *c = w->cover;
-
-	for (; i && sooner(w, gap, c->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		place(c, i, c->heap[(i - 1) / 2]);
-	place(c, i, gap);
-}
-
-static void pop(struct work *w)
-{
-	struct ts_cover *c = w->cover;
-
-	c->heap_at[c->heap[0]] = TS_NONE;
-	c->heap[0] = c->heap[--c->n_heap];
-	if (c->n_heap)
-		sift_down(w, 0);
-}
-
 static void offer(struct work *w, uint32_t gap, uint32_t op, int64_t excess)
 {
+	struct ts_heap *heap = &w->cover->heap;
 	enum ts_action action;
 
 	if (w->choice->action[gap] != TS_KEEP ||
@@ -432,12 +278,9 @@ static void offer(struct work *w, uint32_t gap, uint32_t op, int64_t excess)
 		return;
 	w->cover->key[gap] = price(w, gap, op, excess, &action);
 	/* What wraps may stand there since the beginning of the step. */
-	if (w->cover->heap_at[gap] == TS_NONE) {
-		sift_up(w, w->cover->n_heap++, gap);
-	} else {
-		sift_up(w, w->cover->heap_at[gap], gap);
-		sift_down(w, w->cover->heap_at[gap]);
-	}
+	if (heap->place_of[gap] != TS_NONE)
+		ts_heap_remove(heap, heap->place_of[gap], sooner, w);
+	ts_heap_push(heap, gap, sooner, w);
 }
 
 /* The cheapest of what is open at @op. TS_NONE: nothing is left. */
@@ -446,22 +289,23 @@ static uint32_t cheapest(
 {
 	struct ts_cover *c = w->cover;
 
-	while (c->n_heap) {
-		uint32_t gap = c->heap[0];
+	while (c->heap.n) {
+		uint32_t gap = c->heap.items[0];
 		double key;
 
 		if (w->choice->action[gap] != TS_KEEP ||
-		        w->graph->gaps[gap].to_op <= own_op(w, gap, op)) {
-			pop(w);
+		        w->graph->gaps[gap].to_op <=
+		                ts_absence_own_op(&w->absence, gap, op)) {
+			ts_heap_pop(&c->heap, sooner, w);
 			continue;
 		}
 		key = price(w, gap, op, excess, ret_action);
 		if (key > c->key[gap] * (1 + 1e-9) + 1e-12) {
 			c->key[gap] = key;
-			sift_down(w, 0);
+			ts_heap_down(&c->heap, 0, gap, sooner, w);
 			continue;
 		}
-		pop(w);
+		ts_heap_pop(&c->heap, sooner, w);
 		if (*ret_action == TS_KEEP)
 			continue;
 		return gap;
@@ -499,14 +343,15 @@ static void pay(struct work *w, uint32_t gap, uint32_t op, int64_t excess)
 			enum ts_action action;
 			double key;
 
-			if (c->heap_at[user] == TS_NONE ||
+			if (c->heap.place_of[user] == TS_NONE ||
 			        w->choice->action[user] != TS_KEEP)
 				continue;
 			key = price(w, user, op, excess, &action);
 			if (key >= c->key[user])
 				continue;
 			c->key[user] = key;
-			sift_up(w, c->heap_at[user], user);
+			ts_heap_up(&c->heap, c->heap.place_of[user], user,
+			        sooner, w);
 		}
 	}
 }
@@ -514,11 +359,11 @@ static void pay(struct work *w, uint32_t gap, uint32_t op, int64_t excess)
 static void mark_replay(
         struct work *w, uint32_t gap, uint32_t op, int64_t excess)
 {
-	uint32_t end = end_of(w, gap);
+	uint32_t end = ts_absence_end(&w->absence, gap);
 
 	w->choice->action[gap] = TS_REPLAY;
-	set_range(w, gap, w->graph->gaps[gap].from_op + 1, end);
-	pull_inputs(w, gap);
+	ts_absence_set(&w->absence, gap, w->graph->gaps[gap].from_op + 1, end);
+	ts_absence_pull(&w->absence, gap);
 	pay(w, gap, op, excess);
 }
 
@@ -563,6 +408,7 @@ int ts_cover_run(struct ts_cover *c, const struct ts_cover_options *options,
 	        .choice = choice,
 	        .pass = c->pass,
 	        .graph = g,
+	        .absence = {g, c->pass, choice, &c->memory, c->stack},
 	        .share_until = share_until,
 	        .limit = (int64_t)options->limit_bytes,
 	        .step_ns = c->time_ns[g->n_ops],
@@ -590,8 +436,8 @@ int ts_cover_run(struct ts_cover *c, const struct ts_cover_options *options,
 	ts_slots_clear(&c->out, w.step_ns);
 	ts_slots_clear(&c->in, w.step_ns);
 	memset(c->paid_until, 0, g->n_ops * sizeof(*c->paid_until));
-	memset(c->heap_at, 0xff, g->n_gaps * sizeof(*c->heap_at));
-	c->n_heap = c->n_failed = 0;
+	memset(c->heap.place_of, 0xff, g->n_gaps * sizeof(*c->heap.place_of));
+	c->heap.n = c->n_failed = 0;
 	memset(c->pass->pos, 0, g->n_gaps * sizeof(*c->pass->pos));
 	memset(c->pass->away, 0, g->n_gaps * sizeof(*c->pass->away));
 	memset(choice->action, TS_KEEP, g->n_gaps);

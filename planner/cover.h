@@ -8,7 +8,8 @@
 #ifndef TS_PLANNER_COVER_H
 #define TS_PLANNER_COVER_H
 
-#include "planner/passes.h"
+#include "planner/absence.h"
+#include "planner/heap.h"
 #include "planner/segtree.h"
 #include "planner/slots.h"
 
@@ -46,9 +47,7 @@ struct ts_cover {
 	/* By gap: the next gap of the same version, TS_NONE. */
 	uint32_t *later;
 	double *key; /* by gap */
-	uint32_t *heap;
-	uint32_t *heap_at; /* by gap: place in heap, TS_NONE */
-	uint32_t n_heap;
+	struct ts_heap heap;
 	uint32_t *stack;
 	/* Ops that nothing could bring within the limit, last time. */
 	uint32_t n_failed;

@@ -83,14 +83,14 @@ int ts_cover_init(struct ts_cover *c, struct ts_pass *pass)
 	c->user_first = calloc(ops, sizeof(*c->user_first));
 	c->paid_until = calloc(ops, sizeof(*c->paid_until));
 	c->later = calloc(gaps, sizeof(*c->later));
-	c->heap_at = calloc(gaps, sizeof(*c->heap_at));
+	c->heap.place_of = calloc(gaps, sizeof(*c->heap.place_of));
 	c->key = calloc(gaps, sizeof(*c->key));
-	c->heap = calloc(gaps, sizeof(*c->heap));
+	c->heap.items = calloc(gaps, sizeof(*c->heap.items));
 	c->stack = calloc(gaps, sizeof(*c->stack));
 	err = c->extra_bytes && c->start_bytes && c->over_ns && c->key &&
-	                      c->heap && c->stack && c->time_ns &&
+	                      c->heap.items && c->stack && c->time_ns &&
 	                      c->closure_first && c->user_first &&
-	                      c->paid_until && c->heap_at && c->later
+	                      c->paid_until && c->heap.place_of && c->later
 	              ? 0
 	              : -ENOMEM;
 	if (!err)
@@ -125,10 +125,10 @@ void ts_cover_finish(struct ts_cover *c)
 	free(c->user_first);
 	free(c->users);
 	free(c->paid_until);
-	free(c->heap_at);
 	free(c->later);
 	free(c->key);
-	free(c->heap);
+	free(c->heap.items);
+	free(c->heap.place_of);
 	free(c->stack);
 	memset(c, 0, sizeof(*c));
 }

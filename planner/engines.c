@@ -20,8 +20,9 @@ static uint64_t deadline(const struct ts_model *m, uint32_t gap)
 	       m->program.need_op[gap];
 }
 
-static bool earlier(const struct ts_model *m, uint32_t a, uint32_t b)
+static bool earlier(const void *data, uint32_t a, uint32_t b)
 {
+	const struct ts_model *m = data;
 	uint64_t da = deadline(m, a), db = deadline(m, b);
 
 	return da != db ? da < db : a < b;
@@ -29,40 +30,7 @@ static bool earlier(const struct ts_model *m, uint32_t a, uint32_t b)
 
 void ts_engines_want(struct ts_model *m, uint32_t gap)
 {
-	uint32_t *heap = m->state.heap, i = m->state.heap_count++;
-
-	while (i && earlier(m, gap, heap[(i - 1) / 2])) {
-		heap[i] = heap[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	heap[i] = gap;
-}
-
-/* Takes out the item at place @i and restores the order. */
-static void heap_remove(struct ts_model *m, uint32_t i)
-{
-	uint32_t *heap = m->state.heap, n = --m->state.heap_count;
-	uint32_t last = heap[n];
-
-	if (i == n)
-		return;
-	while (i && earlier(m, last, heap[(i - 1) / 2])) {
-		heap[i] = heap[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	for (;;) {
-		uint32_t child = 2 * i + 1;
-
-		if (child >= n)
-			break;
-		if (child + 1 < n && earlier(m, heap[child + 1], heap[child]))
-			child++;
-		if (!earlier(m, heap[child], last))
-			break;
-		heap[i] = heap[child];
-		i = child;
-	}
-	heap[i] = last;
+	ts_heap_push(&m->state.heap, gap, earlier, m);
 }
 
 static void set_back(struct ts_model *m, uint32_t gap)
@@ -144,11 +112,11 @@ static void start_d2h(struct ts_model *m)
 static bool start_gap(struct ts_model *m, uint32_t place, uint64_t extra)
 {
 	struct ts_run_state *s = &m->state;
-	uint32_t gap = s->heap[place];
+	uint32_t gap = s->heap.items[place];
 
 	if (s->used + size_of(m, gap) + extra > m->limit)
 		return false;
-	heap_remove(m, place);
+	ts_heap_remove(&s->heap, place, earlier, m);
 	s->used += size_of(m, gap);
 	if (s->used > s->peak)
 		s->peak = s->used;
@@ -165,7 +133,7 @@ static void start_h2d(struct ts_model *m, uint64_t running)
 	struct ts_run_state *s = &m->state;
 	uint64_t extra;
 
-	if (s->h2d.busy != TS_NONE || !s->heap_count)
+	if (s->h2d.busy != TS_NONE || !s->heap.n)
 		return;
 	extra = s->instr < m->program.n_instrs ? m->ahead[s->instr] : 0;
 	start_gap(m, 0, extra > running ? extra - running : 0);
@@ -347,8 +315,8 @@ static void force_in(struct ts_model *m, uint32_t missing)
 
 	if (s->h2d.busy != TS_NONE || s->status[missing] != OUT)
 		return;
-	for (uint32_t i = 0; i < s->heap_count; i++) {
-		if (s->heap[i] == missing) {
+	for (uint32_t i = 0; i < s->heap.n; i++) {
+		if (s->heap.items[i] == missing) {
 			start_gap(m, i, 0);
 			return;
 		}

@@ -17,11 +17,12 @@ static int state_init(struct ts_run_state *s, const struct ts_graph *g)
 	s->queued = calloc(values, 1);
 	s->gap_of = calloc(values, sizeof(*s->gap_of));
 	s->queue = calloc(gaps, sizeof(*s->queue));
-	s->heap = calloc(gaps, sizeof(*s->heap));
+	s->heap.items = calloc(gaps, sizeof(*s->heap.items));
 	s->back = calloc(gaps, sizeof(*s->back));
 	s->back_at = calloc(gaps, sizeof(*s->back_at));
 	if (!s->status || !s->began || !s->opened || !s->host || !s->queued ||
-	        !s->gap_of || !s->queue || !s->heap || !s->back || !s->back_at)
+	        !s->gap_of || !s->queue || !s->heap.items || !s->back ||
+	        !s->back_at)
 		return -ENOMEM;
 	return 0;
 }
@@ -35,7 +36,7 @@ static void state_finish(struct ts_run_state *s)
 	free(s->queued);
 	free(s->gap_of);
 	free(s->queue);
-	free(s->heap);
+	free(s->heap.items);
 	free(s->back);
 	free(s->back_at);
 }
@@ -54,7 +55,8 @@ static void state_copy(struct ts_run_state *to, const struct ts_run_state *from,
 	to->queued = memcpy(arrays.queued, from->queued, values);
 	to->gap_of = memcpy(arrays.gap_of, from->gap_of, values * 4);
 	to->queue = memcpy(arrays.queue, from->queue, (gaps + 1) * 4);
-	to->heap = memcpy(arrays.heap, from->heap, from->heap_count * 4);
+	to->heap.items =
+	        memcpy(arrays.heap.items, from->heap.items, from->heap.n * 4);
 	to->back = memcpy(arrays.back, from->back, from->back_count * 4);
 	to->back_at = memcpy(arrays.back_at, from->back_at, gaps * 4);
 }
@@ -235,6 +237,7 @@ static void start_state(struct ts_model *m)
 	struct ts_run_state *s = &m->state, arrays = *s;
 
 	memset(s, 0, offsetof(struct ts_run_state, status));
+	s->heap.n = 0;
 	s->used = s->peak = g->base_bytes;
 	s->d2h = (struct ts_engine){TS_NONE, 0,
 	        (double)device->d2h_bytes_per_s * 1e-9,
@@ -324,6 +327,9 @@ static int go(struct ts_model *m, uint32_t iterations, bool remember)
 
 			memset(&s->outcome, 0, sizeof(s->outcome));
 			s->peak = peak;
+			if (m->wait_ns)
+				memset(m->wait_ns, 0,
+				        m->graph->n_gaps * sizeof(*m->wait_ns));
 		}
 		for (uint32_t k = s->instr; k < n; k++) {
 			if (remember && k % every == 0 &&

@@ -6,6 +6,7 @@
 #ifndef TS_PLANNER_MODEL_INTERNAL_H
 #define TS_PLANNER_MODEL_INTERNAL_H
 
+#include "planner/heap.h"
 #include "planner/model.h"
 
 /* Where a swapped gap stands. */
@@ -47,20 +48,19 @@ struct ts_run_state {
 	struct ts_engine h2d;
 	uint32_t queue_head;
 	uint32_t queue_count;
-	uint32_t heap_count;
 	uint32_t back_count;
 	struct ts_outcome outcome;
 
-	uint8_t *status;   /* by gap */
-	uint8_t *began;    /* by gap: iteration */
-	uint8_t *opened;   /* by gap: its window is open */
-	uint8_t *host;     /* by value: the host has it */
-	uint8_t *queued;   /* by value */
-	uint32_t *gap_of;  /* by value: gap that is open, TS_NONE */
-	uint32_t *queue;   /* ring of versions to copy out */
-	uint32_t *heap;    /* gaps to copy in, earliest deadline first */
-	uint32_t *back;    /* gaps that are BACK */
-	uint32_t *back_at; /* by gap: place in back */
+	uint8_t *status;     /* by gap */
+	uint8_t *began;      /* by gap: iteration */
+	uint8_t *opened;     /* by gap: its window is open */
+	uint8_t *host;       /* by value: the host has it */
+	uint8_t *queued;     /* by value */
+	uint32_t *gap_of;    /* by value: gap that is open, TS_NONE */
+	uint32_t *queue;     /* ring of versions to copy out */
+	struct ts_heap heap; /* gaps to copy in, earliest deadline first */
+	uint32_t *back;      /* gaps that are BACK */
+	uint32_t *back_at;   /* by gap: place in back */
 };
 
 struct ts_model {

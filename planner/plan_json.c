@@ -229,6 +229,46 @@ int ts_plan_load(const char *path, struct ts_plan *ret_plan,
 	return err;
 }
 
+/* The replays are those that the decisions ask for, in the same order. */
+static int check_replays(const struct ts_plan *plan, const struct ts_graph *g,
+        const struct ts_choice *choice, const struct ts_json_at *root)
+{
+	struct ts_json_at list = {NULL, root, "replays", 0, root->error};
+	struct ts_program program;
+	uint32_t at = 0;
+	int err = ts_program_init(&program, g);
+
+	if (err)
+		return err;
+	err = ts_program_compile(&program, choice);
+	if (err == -EINVAL)
+		err = ts_json_bad(root, "decisions",
+		        "a replay needs what nothing can make");
+	for (uint32_t i = 0; !err && i < program.n_instrs; i++) {
+		const struct ts_instr *instr = &program.instrs[i];
+		struct ts_producer producer;
+
+		if (instr->value == TS_NONE ||
+		        !ts_graph_producer(g, instr->value, &producer))
+			continue;
+		if (at == plan->n_replays)
+			err = ts_json_bad(
+			        &list, NULL, "the decisions ask for more");
+		else if (plan->replays[at].before_op != instr->op ||
+		         plan->replays[at].value != instr->value ||
+		         plan->replays[at].op != producer.op)
+			err = ts_json_bad(&(struct ts_json_at){NULL, &list,
+			                          NULL, at, root->error},
+			        NULL, "not what the decisions ask for");
+		at++;
+	}
+	if (!err && at < plan->n_replays)
+		err = ts_json_bad(
+		        &list, NULL, "more than the decisions ask for");
+	ts_program_finish(&program);
+	return err;
+}
+
 int ts_plan_to_choice(const struct ts_plan *plan, const struct ts_graph *g,
         struct ts_choice *choice, struct ts_input_error *error)
 {
@@ -261,7 +301,7 @@ int ts_plan_to_choice(const struct ts_plan *plan, const struct ts_graph *g,
 		choice->window[gap] =
 		        d->prefetch_op == TS_NONE ? 0 : d->prefetch_op;
 	}
-	return 0;
+	return check_replays(plan, g, choice, &root);
 }
 
 static void set_op(json_t *node, const char *key, uint32_t op)

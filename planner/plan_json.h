@@ -19,8 +19,9 @@ int ts_plan_load(const char *path, struct ts_plan *ret_plan,
         struct ts_input_error *error);
 
 /*
- * Checks that @plan fits @graph (made with min_gap_bytes 0) and turns it into
- * a choice that ts_choice_init() has made room for. 0 or -EINVAL.
+ * Checks that @plan fits @graph (made with min_gap_bytes 0), replays and all,
+ * and turns it into a choice that ts_choice_init() has made room for. 0,
+ * -EINVAL with @error filled, or -ENOMEM.
  */
 int ts_plan_to_choice(const struct ts_plan *plan, const struct ts_graph *graph,
         struct ts_choice *choice, struct ts_input_error *error);

@@ -49,13 +49,16 @@ void ts_search_finish(struct ts_search *s)
 
 int ts_search_windows(struct ts_search *s, enum ts_window_mode windows)
 {
-	int err;
+	int err = 0;
 
 	if (windows != TS_WINDOWS_ROOM) {
 		ts_windows_set(s->graph, &s->trial, windows);
 		return 0;
 	}
-	err = ts_program_compile(&s->program, &s->trial);
+	if (!s->program.graph)
+		err = ts_program_init(&s->program, s->graph);
+	if (!err)
+		err = ts_program_compile(&s->program, &s->trial);
 	return err ? err
 	           : ts_windows_fit(&s->program, &s->trial, s->limit_bytes,
 	                     NULL, NULL);
@@ -80,7 +83,14 @@ int ts_search_offer(struct ts_search *s, enum ts_window_mode windows,
 	memset(ret_outcome, 0, sizeof(*ret_outcome));
 	if (err)
 		return err == -EINVAL ? 0 : err;
-	err = ts_model_run(s->model, &s->trial, ret_outcome, s->wait_ns);
+	return ts_search_offer_as_is(s, windows, ret_outcome);
+}
+
+int ts_search_offer_as_is(struct ts_search *s, enum ts_window_mode windows,
+        struct ts_outcome *ret_outcome)
+{
+	int err = ts_model_run(s->model, &s->trial, ret_outcome, s->wait_ns);
+
 	if (!err)
 		consider(s, windows, ret_outcome);
 	return err;

@@ -10,6 +10,9 @@
 #include "planner/model.h"
 #include "planner/passes.h"
 
+/* From so many ops on only the cheapest parts of the planner run. */
+#define TS_LONG_TAPE 200000
+
 /* The best choice seen, and how it ran. */
 struct ts_best {
 	struct ts_choice choice;
@@ -22,9 +25,12 @@ struct ts_search {
 	const struct ts_graph *graph;
 	struct ts_model *model;
 	struct ts_pass pass;
-	/* Both made by the first ts_search_cover(); long tapes do without. */
+	/* Made by the first ts_search_cover(); long tapes do without. */
 	struct ts_cover cover;
-	/* The trial compiled, for windows that depend on memory. */
+	/*
+	 * The trial compiled, for windows that depend on memory; made where
+	 * it is first asked for.
+	 */
 	struct ts_program program;
 	struct ts_choice trial;
 	struct ts_best best;
@@ -34,6 +40,9 @@ struct ts_search {
 	bool no_swaps;
 	/* Replays are out of the question. */
 	bool swap_only;
+	/* What searches on other graphs of the tape did (ts_model_runs()...).
+	 */
+	uint64_t runs_before, instrs_before;
 	/* Rounds of repair; six unless changed. */
 	uint32_t rounds;
 	enum ts_swap_order order;
@@ -47,10 +56,11 @@ void ts_search_finish(struct ts_search *search);
 int ts_search_offer(struct ts_search *search, enum ts_window_mode windows,
         struct ts_outcome *ret_outcome);
 
-/*
- * Sets the windows of search->trial; TS_WINDOWS_ROOM only after
- * ts_search_cover(). 0, -ENOMEM, or -EINVAL: impossible.
- */
+/* The same with the windows that search->trial has, of mode @windows. */
+int ts_search_offer_as_is(struct ts_search *search, enum ts_window_mode windows,
+        struct ts_outcome *ret_outcome);
+
+/* Sets the windows of search->trial. 0, -ENOMEM, or -EINVAL: impossible. */
 int ts_search_windows(struct ts_search *search, enum ts_window_mode windows);
 
 /*

@@ -106,10 +106,11 @@ static int try_setting(struct ts_search *s,
         const struct ts_cover_options *options, uint32_t rounds,
         uint64_t *bytes, uint64_t *ret_step_ns)
 {
+	uint32_t most = rounds + FITTING;
 	int err = 0;
 
 	*ret_step_ns = TS_NEVER;
-	for (uint32_t round = 0; !err && round < rounds + FITTING; round++) {
+	for (uint32_t round = 0; !err && round < most; round++) {
 		struct ts_outcome outcome;
 
 		err = ts_cover_run(
@@ -180,10 +181,10 @@ static int make_room(struct ts_search *s, double share, uint64_t *bytes)
 	err = ts_model_run(s->model, &s->best.choice, &outcome, s->wait_ns);
 	if (err)
 		return err;
-	/* Waits by op, of as many steps as the run took to settle. */
+	/* Waits by op. */
 	memset(bytes, 0, g->n_ops * sizeof(*bytes));
 	for (uint32_t i = 0; i < g->n_gaps; i++)
-		bytes[p->need_op[i] % g->n_ops] += s->wait_ns[i] / 3;
+		bytes[p->need_op[i] % g->n_ops] += s->wait_ns[i];
 	for (uint32_t i = g->n_ops; i-- > 0;) {
 		double ns = (double)g->profile->ops[i].duration_ns;
 

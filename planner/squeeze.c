@@ -3,61 +3,12 @@
  * Pass 2: walk the memory profile and cover every op above the limit with
  * the cheapest replay. Called by repair and by baselines.
  */
-#include "planner/passes.h"
-#include "planner/segtree.h"
+#include "planner/absence.h"
+#include "planner/heap.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct item {
-	double key;
-	uint32_t gap;
-};
-
-/* Binary heap, smallest key first, ties by gap. */
-struct heap {
-	struct item *items;
-	uint32_t n;
-};
-
-static bool less(const struct item *a, const struct item *b)
-{
-	return a->key != b->key ? a->key < b->key : a->gap < b->gap;
-}
-
-static void push(struct heap *heap, double key, uint32_t gap)
-{
-	struct item item = {key, gap};
-	uint32_t i = heap->n++;
-
-	while (i && less(&item, &heap->items[(i - 1) / 2])) {
-		heap->items[i] = heap->items[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	heap->items[i] = item;
-}
-
-static void pop(struct heap *heap)
-{
-	struct item last = heap->items[--heap->n];
-	uint32_t i = 0;
-
-	for (;;) {
-		uint32_t child = 2 * i + 1;
-
-		if (child >= heap->n)
-			break;
-		if (child + 1 < heap->n &&
-		        less(&heap->items[child + 1], &heap->items[child]))
-			child++;
-		if (!less(&heap->items[child], &last))
-			break;
-		heap->items[i] = heap->items[child];
-		i = child;
-	}
-	heap->items[i] = last;
-}
 
 struct squeeze {
 	struct ts_pass *pass;
@@ -66,87 +17,50 @@ struct squeeze {
 	struct ts_segtree memory;
 	/* Candidates: by cost per byte, and (larger than the excess) by cost.
 	 */
-	struct heap per_byte;
-	struct heap whole;
+	struct ts_heap per_byte;
+	struct ts_heap whole;
 	/* Nothing can replay these: furthest next use first. */
-	struct heap last_resort;
+	struct ts_heap last_resort;
 	uint32_t next_gap; /* gaps below have been offered */
-	uint32_t *stack;
+	struct ts_absence absence;
 };
 
-/* @gap is off the device over [away, pos) now: tell the profile. */
-static void set_range(
-        struct squeeze *q, uint32_t gap, uint32_t away, uint32_t pos)
+static double per_byte(const struct squeeze *q, uint32_t gap)
 {
-	struct ts_pass *pass = q->pass;
-	uint32_t n = q->graph->n_ops;
-	int64_t size = (int64_t)q->graph->gaps[gap].size_bytes;
-	uint32_t old_away = pass->away[gap], old_pos = pass->pos[gap];
-
-	if (old_away < old_pos) {
-		ts_segtree_add(
-		        &q->memory, old_away, old_pos < n ? old_pos : n, size);
-		if (old_pos > n)
-			ts_segtree_add(&q->memory, 0, old_pos - n, size);
-	}
-	pass->away[gap] = away;
-	pass->pos[gap] = pos;
-	if (away < pos) {
-		ts_segtree_add(&q->memory, away, pos < n ? pos : n, -size);
-		if (pos > n)
-			ts_segtree_add(&q->memory, 0, pos - n, -size);
-	}
+	return (double)q->pass->price_ns[gap] /
+	       (double)q->graph->gaps[gap].size_bytes;
 }
 
-/*
- * A value that a replay reads has to be back when the replay runs. Pulls the
- * return of the inputs of @gap forward, and of their inputs in turn.
- */
-static void pull_inputs(struct squeeze *q, uint32_t gap)
+/* Orders of the three heaps; ties by gap. */
+static bool cheaper_per_byte(const void *data, uint32_t a, uint32_t b)
 {
-	const struct ts_pass *pass = q->pass;
-	uint32_t depth = 0;
+	double x = per_byte(data, a), y = per_byte(data, b);
 
-	q->stack[depth++] = gap;
-	while (depth) {
-		uint32_t at = q->stack[--depth];
+	return x != y ? x < y : a < b;
+}
 
-		for (uint32_t k = pass->input_first[at];
-		        k < pass->input_first[at + 1]; k++) {
-			uint32_t input = pass->inputs[k];
-			uint32_t pos = pass->pos[at];
+static bool cheaper(const void *data, uint32_t a, uint32_t b)
+{
+	const uint64_t *price = ((const struct squeeze *)data)->pass->price_ns;
 
-			if (q->choice->action[input] == TS_KEEP ||
-			        pass->pos[input] <= pos ||
-			        q->graph->gaps[input].from_op >= pos)
-				continue;
-			set_range(q, input, pass->away[input], pos);
-			if (q->choice->action[input] == TS_REPLAY &&
-			        depth < q->graph->n_gaps)
-				q->stack[depth++] = input;
-		}
-	}
+	return price[a] != price[b] ? price[a] < price[b] : a < b;
+}
+
+static bool wanted_later(const void *data, uint32_t a, uint32_t b)
+{
+	const struct ts_gap *gaps = ((const struct squeeze *)data)->graph->gaps;
+
+	return gaps[a].to_op != gaps[b].to_op ? gaps[a].to_op > gaps[b].to_op
+	                                      : a < b;
 }
 
 static void mark(struct squeeze *q, uint32_t gap, enum ts_action action)
 {
-	const struct ts_gap *info = &q->graph->gaps[gap];
-	const struct ts_pass *pass = q->pass;
-	uint32_t pos = info->to_op;
-
 	q->choice->action[gap] = (uint8_t)action;
-	for (uint32_t k = pass->reader_first[gap];
-	        k < pass->reader_first[gap + 1]; k++) {
-		uint32_t reader = pass->readers[k];
-
-		if (q->choice->action[reader] == TS_REPLAY &&
-		        pass->pos[reader] < pos &&
-		        pass->pos[reader] > info->from_op)
-			pos = pass->pos[reader];
-	}
-	set_range(q, gap, info->from_op + 1, pos);
+	ts_absence_set(&q->absence, gap, q->graph->gaps[gap].from_op + 1,
+	        ts_absence_end(&q->absence, gap));
 	if (action == TS_REPLAY)
-		pull_inputs(q, gap);
+		ts_absence_pull(&q->absence, gap);
 }
 
 /*
@@ -168,7 +82,8 @@ static int place_swaps(struct squeeze *q)
 			continue;
 		born = info->born_op == TS_NONE ? info->from_op : info->born_op;
 		if (info->to_op >= g->n_ops) {
-			set_range(q, gap, info->from_op + 1, info->to_op);
+			ts_absence_set(&q->absence, gap, info->from_op + 1,
+			        info->to_op);
 			continue;
 		}
 		if (t < (double)g->start_ns[born + 1])
@@ -187,7 +102,7 @@ static int place_swaps(struct squeeze *q)
 			else
 				low = mid + 1;
 		}
-		set_range(q, gap, low, info->to_op);
+		ts_absence_set(&q->absence, gap, low, info->to_op);
 	}
 	return 0;
 }
@@ -206,10 +121,9 @@ static void offer(struct squeeze *q, uint32_t op)
 		        !info->size_bytes)
 			continue;
 		if (price != TS_NEVER)
-			push(&q->per_byte,
-			        (double)price / (double)info->size_bytes, gap);
+			ts_heap_push(&q->per_byte, gap, cheaper_per_byte, q);
 		if (q->pass->verdict[gap] != TS_NEVER_SWAP)
-			push(&q->last_resort, -(double)info->to_op, gap);
+			ts_heap_push(&q->last_resort, gap, wanted_later, q);
 	}
 }
 
@@ -219,6 +133,13 @@ static bool usable(const struct squeeze *q, uint32_t gap, uint32_t op)
 	       q->graph->gaps[gap].to_op > op;
 }
 
+static bool replayable(const struct squeeze *q, uint32_t gap, uint32_t op)
+{
+	return usable(q, gap, op) &&
+	       ts_absence_may_pull(&q->absence, gap,
+	               ts_absence_end(&q->absence, gap), NULL, 0);
+}
+
 /* Cheapest cost / min(size, excess) among what is open at @op. */
 static uint32_t cheapest(struct squeeze *q, uint32_t op, double excess)
 {
@@ -226,37 +147,38 @@ static uint32_t cheapest(struct squeeze *q, uint32_t op, double excess)
 	uint32_t gap;
 
 	for (;;) {
-		while (q->whole.n && !usable(q, q->whole.items[0].gap, op))
-			pop(&q->whole);
+		while (q->whole.n && !replayable(q, q->whole.items[0], op))
+			ts_heap_pop(&q->whole, cheaper, q);
 		while (q->per_byte.n &&
-		        !usable(q, q->per_byte.items[0].gap, op))
-			pop(&q->per_byte);
+		        !replayable(q, q->per_byte.items[0], op))
+			ts_heap_pop(&q->per_byte, cheaper_per_byte, q);
 		if (!q->per_byte.n)
 			break;
-		gap = q->per_byte.items[0].gap;
+		gap = q->per_byte.items[0];
 		if ((double)g->gaps[gap].size_bytes <= excess)
 			break;
 		/* The excess only shrinks: from here on it counts as a whole */
-		pop(&q->per_byte);
-		push(&q->whole, (double)q->pass->price_ns[gap], gap);
+		ts_heap_pop(&q->per_byte, cheaper_per_byte, q);
+		ts_heap_push(&q->whole, gap, cheaper, q);
 	}
 	if (!q->whole.n && !q->per_byte.n)
 		return TS_NONE;
 	if (!q->whole.n)
-		gap = q->per_byte.items[0].gap;
+		gap = q->per_byte.items[0];
 	else if (!q->per_byte.n ||
-	         q->whole.items[0].key / excess < q->per_byte.items[0].key)
-		gap = q->whole.items[0].gap;
+	         (double)q->pass->price_ns[q->whole.items[0]] / excess <
+	                 per_byte(q, q->per_byte.items[0]))
+		gap = q->whole.items[0];
 	else
-		gap = q->per_byte.items[0].gap;
+		gap = q->per_byte.items[0];
 	return gap;
 }
 
 static uint32_t last_resort(struct squeeze *q, uint32_t op)
 {
-	while (q->last_resort.n && !usable(q, q->last_resort.items[0].gap, op))
-		pop(&q->last_resort);
-	return q->last_resort.n ? q->last_resort.items[0].gap : TS_NONE;
+	while (q->last_resort.n && !usable(q, q->last_resort.items[0], op))
+		ts_heap_pop(&q->last_resort, wanted_later, q);
+	return q->last_resort.n ? q->last_resort.items[0] : TS_NONE;
 }
 
 static int squeeze_init(struct squeeze *q)
@@ -265,12 +187,13 @@ static int squeeze_init(struct squeeze *q)
 	int err = ts_segtree_init(
 	        &q->memory, q->graph->mem_bytes, q->graph->n_ops);
 
-	q->per_byte.items = calloc(n, sizeof(struct item));
-	q->whole.items = calloc(n, sizeof(struct item));
-	q->last_resort.items = calloc(n, sizeof(struct item));
-	q->stack = calloc(n, sizeof(*q->stack));
+	q->per_byte.items = calloc(n, sizeof(uint32_t));
+	q->whole.items = calloc(n, sizeof(uint32_t));
+	q->last_resort.items = calloc(n, sizeof(uint32_t));
+	q->absence = (struct ts_absence){q->graph, q->pass, q->choice,
+	        &q->memory, calloc(n, sizeof(uint32_t))};
 	if (err || !q->per_byte.items || !q->whole.items ||
-	        !q->last_resort.items || !q->stack)
+	        !q->last_resort.items || !q->absence.stack)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < q->graph->n_gaps; i++)
 		q->pass->pos[i] = q->pass->away[i] = 0;
@@ -314,6 +237,6 @@ int ts_pass_squeeze(struct ts_pass *pass, struct ts_choice *choice)
 	free(q.per_byte.items);
 	free(q.whole.items);
 	free(q.last_resort.items);
-	free(q.stack);
+	free(q.absence.stack);
 	return err;
 }

@@ -153,7 +153,10 @@ int ts_pages_assign(const struct ts_graph *g, const struct ts_choice *choice,
 	struct stays s = {g, choice, left, back, NULL, 0, TS_INVENTED_ADDRESS};
 	struct ts_paging paging = {
 	        .n_ops = g->n_ops, .page_bytes = TS_PAGE_BYTES};
-	uint64_t most = limit_bytes / TS_PAGE_BYTES;
+	uint64_t beside = g->profile->resident_bytes;
+	uint64_t most = limit_bytes > beside
+	                        ? (limit_bytes - beside) / TS_PAGE_BYTES
+	                        : 0;
 	struct ts_stay *resident =
 	        calloc(g->n_objects + UINT64_C(1), sizeof(*resident));
 	int err = -ENOMEM;

@@ -34,6 +34,11 @@ REACHED = {
     },
 }
 SLIP = 0.5
+# Barriers are timed without their memory.
+POLICIES = (
+    "vdnn,vdnn-conv,vdnn-all,superneurons,swapadvisor,checkpoint,"
+    "checkpoint-full,selective,compile-budget,swap-first,recompute-only,lru"
+)
 
 
 def table():
@@ -111,6 +116,37 @@ class Profiles(unittest.TestCase):
                             )
                             if only:
                                 self.assertEqual(plan["replays"], [])
+
+    def test_no_policy_is_faster(self):
+        for name in REACHED:
+            text = gzip.decompress(
+                (FOLDER / f"{name}.profile.json.gz").read_bytes()
+            )
+            with tempfile.NamedTemporaryFile() as file:
+                file.write(text)
+                file.flush()
+                done = subprocess.run(
+                    [
+                        TAPESWAP, "sweep", file.name, "--json", "--limits",
+                        "30%:70%:40%", "--policies", POLICIES
+                    ],
+                    capture_output=True,
+                    text=True,
+                    timeout=120,
+                )
+                self.assertEqual(done.returncode, 0, done.stderr)
+                rows = json.loads(done.stdout)["rows"]
+                self.assertEqual(len(rows), 2 * len(POLICIES.split(",")))
+                for limit in 30, 70:
+                    plan = self.plan(file.name, limit)
+                    for row in rows:
+                        if row["limit_bytes"] != plan["limit_bytes"]:
+                            continue
+                        with self.subTest(name, limit=limit, row=row):
+                            self.assertTrue(
+                                not row["fits"] or plan["predicted"]["step_ns"]
+                                <= row["step_ns"]
+                            )
 
     def test_decisions_can_be_carried_out(self):
         """Each says by which operands of which ops its value is known."""

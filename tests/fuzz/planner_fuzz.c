@@ -20,6 +20,8 @@
 #define INPUTS 20000
 /* Accepted tapes are planned only up to this length. */
 #define MAX_PLANNED_OPS 200
+/* One in so many tapes is a wide one, which takes longer. */
+#define WIDE_EVERY 12
 
 struct counts {
 	unsigned refused, planned, impossible;
@@ -327,7 +329,8 @@ static void one_input(uint64_t seed, struct counts *counts)
 	bool as_plan = seed % 4 == 3;
 
 	ts_random_seed(&r, seed * 31 + 7);
-	if (ts_random_tape(seed / 16, &p))
+	if (seed / 16 % WIDE_EVERY == 1 ? ts_random_wide_tape(seed / 16, &p)
+	                                : ts_random_tape(seed / 16, &p))
 		abort();
 	/* As recorded profiles have them. */
 	for (uint32_t v = 0; seed % 3 == 0 && v < p.n_values; v++)

@@ -231,6 +231,98 @@ class Directed(unittest.TestCase):
             plan["bound"]["step_ns"], plan["predicted"]["step_ns"]
         )
 
+    def test_small_values_that_matter_together(self):
+        """Large values where the peak is, many small ones elsewhere."""
+        mib, ms = 1 << 20, 10**6
+        document = profile(0)
+        document["signatures"] = [
+            {"name": "layer", "class": "gemm", "replayable": True},
+            {"name": "other", "class": "other", "replayable": False},
+        ]
+        values = document["values"] = [{"size_bytes": mib, "kind": "input"}]
+        ops = document["ops"] = []
+
+        def value(size):
+            values.append({"size_bytes": size, "kind": "activation"})
+            return len(values) - 1
+
+        def op(signature, ns, reads, writes=()):
+            ops.append(
+                {
+                    "signature": signature,
+                    "duration_ns": ns,
+                    "reads": list(reads),
+                    "writes": list(writes),
+                }
+            )
+
+        def produce(count, size, ns):
+            made = [value(size) for _ in range(count)]
+            for one in made:
+                op(0, ns, [0], [one])
+            return made
+
+        large = produce(12, 100 * mib, 1000)
+        op(1, ms, [])
+        for one in large:
+            op(1, 1000, [one])
+        dear = produce(5, 100 * mib, 50 * ms)
+        small = produce(600, mib, 1000)
+        op(1, ms, [])
+        op(1, 1000, [0])
+        for one in small + dear + [0]:
+            op(1, 1000, [one])
+        policies = "tapeswap,two-pass,recompute-only,swap-first,lru,vdnn-all"
+        with tempfile.TemporaryDirectory() as folder:
+            tape = pathlib.Path(folder, "tape")
+            tape.write_text(json.dumps(document))
+            done = self.run_tool(
+                "sweep",
+                tape,
+                "--limits",
+                "20%:60%:10%",
+                "--policies",
+                policies,
+                "--json",
+            )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["rows"]
+        for limit in {row["limit_bytes"] for row in rows}:
+            plan = self.plan(document, str(limit))
+            for row in rows:
+                if row["limit_bytes"] == limit and row["fits"]:
+                    with self.subTest(limit=limit, policy=row["policy"]):
+                        self.assertLessEqual(
+                            plan["predicted"]["step_ns"], row["step_ns"]
+                        )
+
+    def test_replays_that_the_decisions_do_not_ask_for(self):
+        """Missing, in another order, too many: a plan must say them all."""
+        document = profile(8)
+        document["signatures"][0]["replayable"] = True
+        document["ops"] += [
+            {"signature": 0, "duration_ns": 1000, "reads": [k], "writes": []}
+            for k in (6, 4, 2, 0)
+        ]
+        plan = self.plan(document, "65%")
+        self.assertGreaterEqual(len(plan["replays"]), 2)
+        with tempfile.TemporaryDirectory() as folder:
+            tape = pathlib.Path(folder, "tape")
+            tape.write_text(json.dumps(document))
+            for path, replays in (
+                ("$.replays", []),
+                ("$.replays", plan["replays"][:-1]),
+                ("$.replays", plan["replays"] + plan["replays"][-1:]),
+                ("$.replays[0]", plan["replays"][1:] + plan["replays"][-1:]),
+            ):
+                bad = dict(plan, replays=replays)
+                with self.subTest(path, n=len(replays)):
+                    self.refused(
+                        json.dumps(bad),
+                        path,
+                        lambda f: ("simulate", tape, f),
+                    )
+
     def test_malformed_and_truncated(self):
         text = json.dumps(profile())
         for cut in range(0, len(text) - 1, 37):

@@ -13,7 +13,8 @@
 #include "planner/workloads.h"
 #include "tests/unit/planner/random_tape.h"
 
-#define TAPES 150
+#define TAPES      150
+#define WIDE_TAPES 20
 
 static int print_plan(const struct ts_profile *p, uint64_t limit_bytes)
 {
@@ -55,8 +56,9 @@ int main(void)
 	int err = 0;
 
 	setlocale(LC_ALL, "");
-	for (uint64_t seed = 0; !err && seed < TAPES; seed++) {
-		err = ts_random_tape(seed, &p);
+	for (uint64_t seed = 0; !err && seed < TAPES + WIDE_TAPES; seed++) {
+		err = seed < TAPES ? ts_random_tape(seed, &p)
+		                   : ts_random_wide_tape(seed, &p);
 		if (!err)
 			err = print_shares(&p);
 		ts_profile_finish(&p);

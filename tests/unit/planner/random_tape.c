@@ -5,6 +5,9 @@
 #include <string.h>
 
 #define MAX_LAYERS 6
+/* Of wide tapes; each has all kinds of gaps in each layer. */
+#define MAX_WIDE 40
+#define MIN_WIDE 14
 
 void ts_random_seed(struct ts_random *random, uint64_t seed)
 {
@@ -25,15 +28,19 @@ struct tape {
 	struct ts_profile_builder b;
 	struct ts_random random;
 	uint32_t layers;
-	uint32_t out[MAX_LAYERS + 1]; /* what layer i reads */
-	uint32_t skip[MAX_LAYERS];    /* a second input, or TS_NONE */
-	uint32_t parameter[MAX_LAYERS];
-	uint32_t gradient[MAX_LAYERS];
+	bool wide;
+	uint32_t out[MAX_WIDE + 1]; /* what layer i reads */
+	uint32_t skip[MAX_WIDE];    /* a second input, or TS_NONE */
+	uint32_t parameter[MAX_WIDE];
+	uint32_t gradient[MAX_WIDE];
 };
 
+/* Of wide tapes some are too small to be worth moving each for itself. */
 static uint64_t size(struct tape *t)
 {
-	return (UINT64_C(1) + ts_random_below(&t->random, 40)) << 20;
+	uint64_t size = (UINT64_C(1) + ts_random_below(&t->random, 40)) << 20;
+
+	return t->wide && !ts_random_below(&t->random, 3) ? size >> 6 : size;
 }
 
 static uint64_t duration(struct tape *t)
@@ -128,21 +135,24 @@ static uint32_t persistent(
 	return value;
 }
 
-int ts_random_tape(uint64_t seed, struct ts_profile *ret_profile)
+static int make(uint64_t seed, bool wide, struct ts_profile *ret_profile)
 {
-	struct tape t = {0};
+	struct tape t = {.wide = wide};
 	struct ts_device *device = &t.b.profile.device;
-	uint32_t moments[MAX_LAYERS], grad;
+	uint32_t moments[MAX_WIDE], grad;
 	bool cyclic;
 
 	ts_random_seed(&t.random, seed);
 	ts_builder_init(&t.b);
-	t.layers = 2 + ts_random_below(&t.random, MAX_LAYERS - 1);
-	cyclic = !ts_random_below(&t.random, 3);
+	t.layers = wide ? MIN_WIDE + ts_random_below(
+	                                     &t.random, MAX_WIDE + 1 - MIN_WIDE)
+	                : 2 + ts_random_below(&t.random, MAX_LAYERS - 1);
+	cyclic = wide || !ts_random_below(&t.random, 3);
 	t.out[0] = ts_builder_value(&t.b, size(&t), TS_KIND_INPUT);
 	for (uint32_t i = 0; i < t.layers; i++) {
 		t.parameter[i] = moments[i] = TS_NONE;
-		if (!cyclic || ts_random_below(&t.random, 2))
+		if (!cyclic || (!(wide && i < MIN_WIDE) &&
+		                       ts_random_below(&t.random, 2)))
 			continue;
 		t.parameter[i] = persistent(&t, size(&t), TS_KIND_PARAMETER);
 		moments[i] = persistent(&t, size(&t), TS_KIND_OPTIMIZER);
@@ -169,4 +179,14 @@ int ts_random_tape(uint64_t seed, struct ts_profile *ret_profile)
 	device->h2d_both_bytes_per_s = device->h2d_bytes_per_s / 100 * 85;
 	device->copy_latency_ns = 10000;
 	return ts_builder_take(&t.b, ret_profile);
+}
+
+int ts_random_tape(uint64_t seed, struct ts_profile *ret_profile)
+{
+	return make(seed, false, ret_profile);
+}
+
+int ts_random_wide_tape(uint64_t seed, struct ts_profile *ret_profile)
+{
+	return make(seed, true, ret_profile);
 }

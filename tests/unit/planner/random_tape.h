@@ -19,4 +19,11 @@ uint32_t ts_random_below(struct ts_random *random, uint32_t n);
  */
 int ts_random_tape(uint64_t seed, struct ts_profile *ret_profile);
 
+/*
+ * The same with so many layers, all of which have parameters and optimizer
+ * state, that the planner's search for wide tapes is reached (more than 64
+ * gaps, some of which wrap), and with small values among the others.
+ */
+int ts_random_wide_tape(uint64_t seed, struct ts_profile *ret_profile);
+
 #endif

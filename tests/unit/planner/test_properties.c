@@ -15,9 +15,11 @@
 
 /* Sanitizers make everything some ten times slower. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TAPES 500
+#define TAPES      500
+#define WIDE_TAPES 20
 #else
-#define TAPES 10000
+#define TAPES      10000
+#define WIDE_TAPES 300
 #endif
 
 /* The planner itself enumerates up to 3000; some longer ones stand beside. */
@@ -181,10 +183,77 @@ START_TEST(plans_of_random_tapes_fit_and_are_near_the_best)
 }
 END_TEST
 
+/* Waits that the decisions answer for are part of the step. */
+static void check_costs(const struct ts_plan *plan, uint64_t seed)
+{
+	uint64_t waits = 0, slower;
+
+	slower = plan->predicted_step_ns - plan->unlimited_step_ns;
+	for (uint32_t i = 0; i < plan->n_decisions; i++) {
+		if (plan->decisions[i].action == TS_SWAP)
+			waits += plan->decisions[i].cost_ns;
+	}
+	ck_assert_msg(waits <= slower + plan->n_ops,
+	        "seed %" PRIu64 ": swaps cost %" PRIu64
+	        " of a step that is %" PRIu64 " slower",
+	        seed, waits, slower);
+}
+
+static void check_wide_tape(uint64_t seed, double *gap_sum)
+{
+	struct ts_plan_options options = ts_plan_default_options();
+	struct ts_input_error error;
+	struct ts_random random;
+	struct ts_search search;
+	struct ts_profile p;
+	struct ts_graph g;
+	struct ts_plan plan;
+	uint64_t limit;
+
+	ck_assert_int_eq(ts_random_wide_tape(seed, &p), 0);
+	ck_assert_msg(!ts_profile_check(&p, &error), "seed %" PRIu64 ": %s %s",
+	        seed, error.path, error.message);
+	ck_assert_int_eq(
+	        ts_graph_init(&g, &p, &(struct ts_graph_options){0}), 0);
+	ck_assert_uint_gt(g.n_gaps, 64);
+	ts_random_seed(&random, seed ^ 777);
+	limit = g.floor_bytes + (g.peak_bytes - g.floor_bytes) *
+	                                ts_random_below(&random, 100) / 100;
+	options.search_evaluations = 50;
+	ck_assert_msg(!ts_plan_make(&p, limit, &options, &plan, NULL),
+	        "seed %" PRIu64 ": no plan for a limit above the floor", seed);
+	ck_assert_msg(plan.predicted_peak_bytes <= limit,
+	        "seed %" PRIu64 ": peak above the limit", seed);
+	ck_assert_msg(plan.bound_step_ns <= plan.predicted_step_ns + 1,
+	        "seed %" PRIu64 ": the plan is faster than the bound", seed);
+	check_costs(&plan, seed);
+	ck_assert_int_eq(ts_search_init(&search, &g, limit), 0);
+	check_baselines(&search, &plan, seed);
+	*gap_sum +=
+	        (double)plan.predicted_step_ns / (double)plan.bound_step_ns - 1;
+	ts_search_finish(&search);
+	ts_plan_finish(&plan);
+	ts_graph_finish(&g);
+	ts_profile_finish(&p);
+}
+
+START_TEST(plans_of_wide_tapes_fit_and_are_no_slower_than_any_policy)
+{
+	double gap_sum = 0;
+
+	for (uint32_t seed = 0; seed < WIDE_TAPES; seed++)
+		check_wide_tape(seed, &gap_sum);
+	printf("%u wide tapes: mean gap to the bound %.1f %%\n", WIDE_TAPES,
+	        100 * gap_sum / WIDE_TAPES);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
-	        plans_of_random_tapes_fit_and_are_near_the_best};
+	        plans_of_random_tapes_fit_and_are_near_the_best,
+	        plans_of_wide_tapes_fit_and_are_no_slower_than_any_policy};
 
-	return ts_run_suite("planner properties", tests, 1, 3000);
+	return ts_run_suite("planner properties", tests,
+	        sizeof(tests) / sizeof(tests[0]), 3000);
 }

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which ways of planning a tape gets, and the best of what they offer. All
+ * candidates run on the whole graph in the end, those of the other policies
+ * too: a plan is never slower than one of them. Called by ts_plan_make().
+ */
+#include "planner/baselines/baseline.h"
+#include "planner/plan.h"
+#include "planner/repair.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Values below share pages with others. */
+#define SMALL_PAGE_BYTES (UINT64_C(2) << 20)
+/* What is left out of a search may be so small a part of the peak. */
+#define SMALL_SHARE 50
+/* Evaluations of the search: so many ops in all, and never more than that. */
+#define SEARCH_OPS      800000
+#define MAX_EVALUATIONS 3000
+/* The same where parameters may leave: a run takes three steps to settle. */
+#define WIDE_SEARCH_OPS 60000
+/* Rounds of repair there, where the two passes are not what counts. */
+#define WIDE_ROUNDS 2
+/* A plan for a long tape that is so many times slower than the ideal. */
+#define POOR 1.25
+/* Up to so many gaps the local search alone finds what there is. */
+#define FEW_GAPS 64
+
+static bool any_replay(const struct ts_choice *choice)
+{
+	return memchr(choice->action, TS_REPLAY, choice->n_gaps) != NULL;
+}
+
+/* What other policies would do, under this planner's runtime rules. */
+static int try_baselines(struct ts_search *s)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < ts_n_baselines; i++) {
+		struct ts_baseline_result result;
+		struct ts_outcome outcome;
+
+		if (ts_baselines[i].dominated)
+			continue;
+		err = ts_baseline_run(s, ts_baselines[i].fn, &result);
+		if (err)
+			break;
+		if (s->swap_only && any_replay(&result.choice)) {
+			ts_choice_finish(&result.choice);
+			continue;
+		}
+		memset(s->trial.late, 0, s->trial.n_gaps);
+		memcpy(s->trial.action, result.choice.action, s->trial.n_gaps);
+		if (!result.plain ||
+		        result.outcome.step_ns < s->best.outcome.step_ns)
+			err = ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
+		/* Reactive policies move only what turned out to be in the way.
+		 */
+		if (!err && result.reactive) {
+			ts_choice_copy(&s->trial, &result.choice);
+			for (uint32_t w = 0; !err && w < 2 * TS_WINDOW_MODES;
+			        w++) {
+				memset(s->trial.late, w >= TS_WINDOW_MODES,
+				        s->trial.n_gaps);
+				err = ts_search_offer(s,
+				        (enum ts_window_mode)(
+				                w % TS_WINDOW_MODES),
+				        &outcome);
+			}
+		}
+		ts_choice_finish(&result.choice);
+	}
+	return err;
+}
+
+/* About as long for every tape: long ones get fewer evaluations. */
+static uint32_t evaluations(const struct ts_graph *g,
+        const struct ts_plan_options *options, uint32_t ops)
+{
+	uint32_t n = ops / (g->n_ops + 1);
+
+	if (options->search_evaluations != TS_SEARCH_AUTO)
+		return options->search_evaluations;
+	return n < MAX_EVALUATIONS ? n : MAX_EVALUATIONS;
+}
+
+/* A long tape: one round of the two passes, else Belady's rule. */
+static int seek_long(struct ts_search *s)
+{
+	double ideal = (double)s->graph->start_ns[s->graph->n_ops];
+	struct ts_outcome outcome;
+	int err;
+
+	s->rounds = 1;
+	err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
+	/* Where that went badly. */
+	if (!err && (double)s->best.outcome.step_ns > POOR * ideal) {
+		err = ts_baseline_choose_swapadvisor(s, &s->trial);
+		if (!err)
+			err = ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
+	}
+	return err;
+}
+
+/* Parameters, optimizer state: more than activations may have to leave. */
+static bool has_wrapping_gaps(const struct ts_graph *g)
+{
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		if (g->gaps[i].to_op > g->n_ops)
+			return true;
+	}
+	return false;
+}
+
+/* Tapes of activations alone: all variants of the two passes. */
+static int seek_narrow(struct ts_search *s, uint32_t evaluations)
+{
+	const struct ts_graph *g = s->graph;
+	int err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
+
+	if (!err &&
+	        (!g->profile->n_turns || g->peak_op != g->profile->turns[0])) {
+		err = ts_search_two_pass(s, g->peak_op, TS_WINDOWS_TURN);
+		if (!err)
+			err = ts_search_two_pass(
+			        s, g->peak_op, TS_WINDOWS_LATE);
+	}
+	if (!err) {
+		s->no_swaps = true;
+		err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_LATE);
+		s->no_swaps = false;
+	}
+	if (!err && g->n_gaps > FEW_GAPS && !s->best.outcome.fits)
+		err = ts_search_cover(s);
+	if (!err && s->best.outcome.fits && !s->swap_only && evaluations)
+		err = ts_search_frontier(s);
+	return err;
+}
+
+/* Tapes whose parameters and optimizer state may have to leave as well. */
+static int seek_wide(struct ts_search *s)
+{
+	int err;
+
+	s->rounds = WIDE_ROUNDS;
+	err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
+	if (!err)
+		err = ts_search_cover(s);
+	return err;
+}
+
+static bool is_wide(const struct ts_graph *g)
+{
+	return g->n_gaps > FEW_GAPS && has_wrapping_gaps(g);
+}
+
+static int seek(struct ts_search *s, uint32_t evaluations)
+{
+	if (s->graph->n_ops >= TS_LONG_TAPE)
+		return seek_long(s);
+	return is_wide(s->graph) ? seek_wide(s) : seek_narrow(s, evaluations);
+}
+
+/* Most bytes in open gaps of less than @size each, at any op. */
+static uint64_t small_bytes(
+        const struct ts_graph *g, uint64_t size, uint64_t *change)
+{
+	uint64_t bytes = 0, most = 0;
+
+	memset(change, 0, (g->n_ops + UINT64_C(1)) * sizeof(*change));
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		const struct ts_gap *gap = &g->gaps[i];
+
+		if (gap->size_bytes >= size)
+			continue;
+		change[gap->from_op + 1] += gap->size_bytes;
+		if (gap->to_op <= g->n_ops) {
+			change[gap->to_op] -= gap->size_bytes;
+		} else {
+			bytes += gap->size_bytes;
+			change[gap->to_op - g->n_ops] -= gap->size_bytes;
+		}
+	}
+	for (uint32_t i = 0; i < g->n_ops; i++) {
+		bytes += change[i];
+		if (bytes > most)
+			most = bytes;
+	}
+	return most;
+}
+
+/*
+ * Size from which on values are worth moving: the largest power of two, up to
+ * 2 MiB (smaller ones share pages), below which all of them together are next
+ * to nothing at every op. 1 where too few are below it.
+ */
+static int worth_moving(const struct ts_graph *g, uint64_t *ret_size)
+{
+	uint64_t *change = calloc(g->n_ops + UINT64_C(1), sizeof(*change));
+	uint64_t size = SMALL_PAGE_BYTES;
+	uint32_t dropped = 0;
+
+	if (!change)
+		return -ENOMEM;
+	while (size > 1 &&
+	        small_bytes(g, size, change) > g->peak_bytes / SMALL_SHARE)
+		size /= 2;
+	free(change);
+	for (uint32_t i = 0; i < g->n_gaps; i++)
+		dropped += g->gaps[i].size_bytes < size;
+	/* Too few to be worth a second graph. */
+	*ret_size = dropped > g->n_gaps / 10 ? size : 1;
+	return 0;
+}
+
+/* The best choice of a search on fewer gaps of the same tape. */
+static int lift(struct ts_search *s, const struct ts_search *coarse)
+{
+	const struct ts_graph *g = s->graph, *c = coarse->graph;
+	const struct ts_choice *from = &coarse->best.choice;
+	struct ts_outcome outcome;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		/* Both have their gaps in the same order. */
+		bool there = at < c->n_gaps &&
+		             c->gaps[at].object == g->gaps[i].object &&
+		             c->gaps[at].from_op == g->gaps[i].from_op;
+
+		s->trial.action[i] = there ? from->action[at] : TS_KEEP;
+		s->trial.window[i] = there ? from->window[at] : 0;
+		s->trial.late[i] = there ? from->late[at] : 0;
+		at += there;
+	}
+	return ts_search_offer_as_is(s, coarse->best.windows, &outcome);
+}
+
+/*
+ * Looks for plans with small values left where they are. *ret_done: it found
+ * one that fits, and it is search->best.
+ */
+static int seek_coarse(struct ts_search *s, uint64_t min_gap_bytes,
+        const struct ts_plan_options *options, uint32_t evaluations,
+        bool *ret_done)
+{
+	struct ts_search search = {0};
+	struct ts_graph coarse;
+	int err = ts_graph_init(&coarse, s->graph->profile,
+	        &(struct ts_graph_options){.min_gap_bytes = min_gap_bytes,
+	                .no_replays = s->swap_only});
+
+	if (err)
+		return err;
+	if (coarse.floor_bytes > s->limit_bytes)
+		goto out_finish;
+	err = ts_search_init(&search, &coarse, s->limit_bytes);
+	if (err)
+		goto out_finish;
+	search.swap_only = s->swap_only;
+	err = seek(&search, evaluations);
+	if (!err && options->baselines && coarse.n_ops < TS_LONG_TAPE)
+		err = try_baselines(&search);
+	if (!err && search.best.outcome.fits && coarse.n_ops < TS_LONG_TAPE)
+		err = ts_search_improve(&search, evaluations);
+	if (!err && search.best.outcome.fits)
+		err = lift(s, &search);
+	s->runs_before += ts_model_runs(search.model);
+	s->instrs_before += ts_model_instrs(search.model);
+	ts_search_finish(&search);
+out_finish:
+	ts_graph_finish(&coarse);
+	*ret_done = s->best.outcome.fits;
+	return err;
+}
+
+int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
+{
+	const struct ts_graph *g = s->graph;
+	uint32_t n = evaluations(
+	        g, options, is_wide(g) ? WIDE_SEARCH_OPS : SEARCH_OPS);
+	uint64_t size = options->min_gap_bytes;
+	struct ts_outcome outcome;
+	uint64_t step_ns;
+	bool done = false;
+	int err = 0;
+
+	if (g->peak_bytes <= s->limit_bytes) {
+		memset(s->trial.action, TS_KEEP, s->trial.n_gaps);
+		return ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
+	}
+	if (!size)
+		err = worth_moving(g, &size);
+	if (!err && !options->min_gap_bytes && size > 1)
+		err = seek_coarse(s, size, options, n, &done);
+	if (!err && !done)
+		err = seek(s, n);
+	if (!err && (!s->best.outcome.fits || !is_wide(g)))
+		err = ts_search_emergency(s);
+	if (err || g->n_ops >= TS_LONG_TAPE)
+		return err;
+	step_ns = s->best.outcome.step_ns;
+	if (options->baselines)
+		err = try_baselines(s);
+	/* What is done was improved before, unless it was beaten now. */
+	if (!err && s->best.outcome.fits &&
+	        (!done || s->best.outcome.step_ns < step_ns))
+		err = ts_search_improve(s, n);
+	return err;
+}
