@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 #include "agent/agent_internal.h"
-#include "agent/allocator_conf.h"
 #include "agent/base/log.h"
 #include "agent/base/units.h"
 #include "agent/hostmem.h"
 #include "agent/planned.h"
 #include "agent/profiler.h"
 #include "agent/status.h"
+#include "agent/virtual.h"
 
 #define UNIT_BYTES (2ull << 20)
 /* A copy of so much takes far longer than the calls that map it. */
@@ -49,14 +49,13 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 	ts_mutex_init(&ts_agent.lock, TS_RANK_AGENT);
 	ts_captures_init(&ts_agent.captures);
 	ts_graphs_init(&ts_agent.graphs);
+	ts_virtual_init();
 	ts_blocks_init(&ts_agent.blocks);
 	ts_funcs_init(&ts_agent.funcs, ops);
 	if (ts_tape_init(&ts_agent.tape)) {
 		ts_log(TS_LOG_ERROR, "off: no host memory for the tape");
 		return TS_AGENT_OFF;
 	}
-	if (ts_agent_places())
-		ts_allocator_conf_amend();
 	ts_planned_init();
 	ts_profiler_init();
 	atomic_store(&ts_agent.started, true);

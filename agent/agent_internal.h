@@ -93,6 +93,15 @@ unsigned int ts_agent_begin_flags(void);
 void ts_captures_init(struct ts_captures *captures);
 void ts_graphs_init(struct ts_graphs *graphs);
 
+/* A block is no more: its pages hold nothing of it. */
+void ts_agent_tell_dead(const struct ts_stretch *stretch, void *data);
+
+/* Memory placed on device @owner may, or need not, be reached by @device. */
+CUresult ts_agent_set_peer(int owner, int device, bool enable);
+
+/* The line for a call that would share placed memory. */
+void ts_agent_say_not_shared(const char *call);
+
 /* Streams that are gone capture no more. */
 void ts_captures_of_stream_end(ts_stream_key stream);
 void ts_captures_of_context_end(CUcontext context);

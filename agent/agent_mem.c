@@ -57,7 +57,7 @@ void ts_agent_allocated(CUdeviceptr address, size_t bytes)
 	        &ts_agent.blocks, address, bytes, device, context, false);
 }
 
-static void tell_dead(const struct ts_stretch *stretch, void *data)
+void ts_agent_tell_dead(const struct ts_stretch *stretch, void *data)
 {
 	struct ts_pager *pager = ts_agent_pager(stretch->device);
 
@@ -71,9 +71,12 @@ bool ts_agent_free(CUdeviceptr address, CUresult *ret_result)
 	struct ts_allocation allocation;
 	struct ts_pager *pager;
 
+	/* What it has mapped a program unmaps: the driver refuses this. */
+	if (ts_agent_find(address, &allocation) && allocation.mapped)
+		return false;
 	/* Taken out first: the driver may give the address away again. */
-	if (!ts_blocks_remove_allocation(
-	            &ts_agent.blocks, address, &allocation, tell_dead, NULL) ||
+	if (!ts_blocks_remove_allocation(&ts_agent.blocks, address, &allocation,
+	            ts_agent_tell_dead, NULL) ||
 	        !allocation.whole.managed)
 		return false;
 	pager = ts_agent_pager(allocation.whole.device);
@@ -216,16 +219,22 @@ size_t ts_agent_total_mem(size_t total_bytes)
 	return ts_agent_limit_bytes(total_bytes);
 }
 
+void ts_agent_say_not_shared(const char *call)
+{
+	ts_log(TS_LOG_ERROR,
+	        "%s refused: memory under tapeswap cannot be shared this way. "
+	        "Remedy: TAPESWAP_IPC=1 (leaves allocations alone, but "
+	        "counted)",
+	        call);
+}
+
 bool ts_agent_refuses_ipc(CUdeviceptr address)
 {
 	struct ts_allocation allocation;
 
 	if (!ts_agent_find(address, &allocation))
 		return false;
-	ts_log(TS_LOG_ERROR,
-	        "cuIpcGetMemHandle refused: memory under tapeswap cannot be "
-	        "shared this way. Remedy: TAPESWAP_IPC=1 (leaves allocations "
-	        "alone, but counted)");
+	ts_agent_say_not_shared("cuIpcGetMemHandle");
 	return true;
 }
 
@@ -289,7 +298,7 @@ static void device_gone(int device)
 
 	while (ts_blocks_any_allocation(&ts_agent.blocks, device, &address))
 		ts_blocks_remove_allocation(&ts_agent.blocks, address,
-		        &allocation, tell_dead, NULL);
+		        &allocation, ts_agent_tell_dead, NULL);
 	if (!pager)
 		return;
 	ts_mutex_lock(&ts_agent.lock);
@@ -375,18 +384,15 @@ static int device_of(CUcontext context)
 	return device < TS_AGENT_DEVICES ? device : -1;
 }
 
-void ts_agent_peer_access(CUcontext peer, bool enable)
+CUresult ts_agent_set_peer(int owner, int device, bool enable)
 {
-	int owner = device_of(peer);
 	struct ts_pager *pager;
-	CUdevice device = -1;
 	uint32_t peers;
 	CUresult rc;
 
-	if (owner < 0 ||
-	        ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS ||
-	        device < 0 || device >= TS_AGENT_DEVICES || device == owner)
-		return;
+	if (owner < 0 || device < 0 || device >= TS_AGENT_DEVICES ||
+	        device == owner)
+		return CUDA_SUCCESS;
 	ts_mutex_lock(&ts_agent.lock);
 	peers = ts_agent.devices[owner].peers & ~(1u << device);
 	if (enable)
@@ -400,6 +406,15 @@ void ts_agent_peer_access(CUcontext peer, bool enable)
 		        "device %d cannot reach all memory of device %d: the "
 		        "driver answers error %d",
 		        device, owner, (int)rc);
+	return rc;
+}
+
+void ts_agent_peer_access(CUcontext peer, bool enable)
+{
+	CUdevice device = -1;
+
+	if (ts_agent.ops->ctx_get_device(&device) == CUDA_SUCCESS)
+		ts_agent_set_peer(device_of(peer), device, enable);
 }
 
 static CUcontext primary_of(CUdevice device)

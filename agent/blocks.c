@@ -82,31 +82,51 @@ static void count_live(struct ts_blocks *blocks, uint64_t bytes)
 		blocks->peak_bytes = blocks->live_bytes;
 }
 
-int ts_blocks_add_allocation(struct ts_blocks *blocks, uint64_t address,
-        uint64_t bytes, int device, CUcontext context, bool managed)
+static int add_allocation(
+        struct ts_blocks *blocks, const struct ts_allocation *wanted)
 {
-	struct ts_allocation *allocation = calloc(1, sizeof(*allocation));
+	struct ts_allocation *allocation = malloc(sizeof(*allocation));
 	int rc;
 
 	if (!allocation)
 		return -ENOMEM;
-	allocation->context = context;
-	allocation->whole.address = address;
-	allocation->whole.bytes = bytes;
-	allocation->whole.device = device;
-	allocation->whole.managed = managed;
+	*allocation = *wanted;
 	ts_mutex_lock(&blocks->lock);
 	allocation->whole.serial = blocks->next_serial++;
-	rc = ts_map_insert(
-	        &blocks->allocations, &allocation->whole.node, address);
-	if (!rc) {
-		widen(blocks, address, bytes);
-		count_live(blocks, bytes);
-	}
+	rc = ts_map_insert(&blocks->allocations, &allocation->whole.node,
+	        allocation->whole.address);
+	if (!rc)
+		widen(blocks, allocation->whole.address,
+		        allocation->whole.bytes);
+	if (!rc && !allocation->split)
+		count_live(blocks, allocation->whole.bytes);
 	ts_mutex_unlock(&blocks->lock);
 	if (rc)
 		free(allocation);
 	return rc;
+}
+
+int ts_blocks_add_allocation(struct ts_blocks *blocks, uint64_t address,
+        uint64_t bytes, int device, CUcontext context, bool managed)
+{
+	return add_allocation(
+	        blocks, &(struct ts_allocation){.whole = {.address = address,
+	                                                .bytes = bytes,
+	                                                .device = device,
+	                                                .managed = managed},
+	                        .context = context});
+}
+
+int ts_blocks_add_mapped(
+        struct ts_blocks *blocks, uint64_t address, uint64_t bytes, int device)
+{
+	return add_allocation(
+	        blocks, &(struct ts_allocation){.whole = {.address = address,
+	                                                .bytes = bytes,
+	                                                .device = device,
+	                                                .managed = true},
+	                        .split = true,
+	                        .mapped = true});
 }
 
 static struct ts_stretch stretch_of(const struct ts_block *block)

@@ -31,7 +31,8 @@ struct ts_block {
 struct ts_allocation {
 	struct ts_block whole; /* a live block until one is reported inside */
 	CUcontext context;
-	bool split; /* blocks were reported inside */
+	bool split;  /* blocks were reported inside */
+	bool mapped; /* by the program, which unmaps it: virtual.h */
 };
 
 #define TS_BLOCKS_RECENT 1024u /* a power of two */
@@ -60,6 +61,13 @@ void ts_blocks_finish(struct ts_blocks *blocks);
 
 int ts_blocks_add_allocation(struct ts_blocks *blocks, uint64_t address,
         uint64_t bytes, int device, CUcontext context, bool managed);
+
+/*
+ * Memory of @device that the program has mapped and the pager places. Nothing
+ * in it is live until a block is reported.
+ */
+int ts_blocks_add_mapped(
+        struct ts_blocks *blocks, uint64_t address, uint64_t bytes, int device);
 
 /*
  * Takes an allocation out and every block reported inside with it; @died is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Wrappers of memory the agent does not place but counts: pools, arrays, the
- * program's own virtual memory. Room is made before, within the limit.
+ * Wrappers of memory the agent does not place but counts: pools, arrays. Room
+ * is made before, within the limit.
  */
 #include "agent/agent.h"
 #include "intercept/driver.h"
@@ -103,21 +103,6 @@ CUresult ts_hook_cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream)
 		rc = ts_driver.fn_cuMemFreeAsync_ptsz(address, stream);
 		ts_agent_room_changed();
 	}
-	ts_leave();
-	return rc;
-}
-
-CUresult ts_hook_cuMemCreate(CUmemGenericAllocationHandle_v1 *handle,
-        size_t size, const CUmemAllocationProp_v1 *prop,
-        unsigned long long flags)
-{
-	CUresult rc;
-
-	if (!ts_enter())
-		return ts_driver.fn_cuMemCreate(handle, size, prop, flags);
-	rc = ts_agent_before_unmanaged(size, "cuMemCreate");
-	if (rc == CUDA_SUCCESS)
-		rc = ts_driver.fn_cuMemCreate(handle, size, prop, flags);
 	ts_leave();
 	return rc;
 }

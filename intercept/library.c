@@ -54,7 +54,7 @@ void *ts_library_real(enum ts_library_id id, const void *caller)
 	return found;
 }
 
-bool ts_library_is_nccl(const void *caller)
+static bool is_in(const void *caller, const char *library)
 {
 	const char *name;
 	Dl_info in;
@@ -63,5 +63,15 @@ bool ts_library_is_nccl(const void *caller)
 		return false;
 	name = strrchr(in.dli_fname, '/');
 	name = name ? name + 1 : in.dli_fname;
-	return !strncmp(name, "libnccl", strlen("libnccl"));
+	return !strncmp(name, library, strlen(library));
+}
+
+bool ts_library_is_nccl(const void *caller)
+{
+	return is_in(caller, "libnccl");
+}
+
+bool ts_library_is_allocator(const void *caller)
+{
+	return is_in(caller, "libc10_cuda");
 }

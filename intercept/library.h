@@ -42,4 +42,7 @@ void *ts_library_real(enum ts_library_id id, const void *caller);
 /* True where code at @caller belongs to NCCL. */
 bool ts_library_is_nccl(const void *caller);
 
+/* True where it belongs to PyTorch's allocator, which reports its blocks. */
+bool ts_library_is_allocator(const void *caller);
+
 #endif

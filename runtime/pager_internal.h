@@ -2,7 +2,8 @@
 /*
  * What the files of the pager share: pager.c (ops), pages.c (how segments are
  * cut), evict.c (who goes), find.c (memory for pages), move.c (driver calls),
- * ahead.c (work before it is needed), place.c (allocations), rebind.c
+ * ahead.c (work before it is needed), place.c (allocations), adopt.c (the
+ * program's own address ranges), rebind.c
  * (contexts) and pager_info.c. "Guarded by lock" unless a field says otherwise.
  */
 #ifndef TS_PAGER_INTERNAL_H
@@ -243,6 +244,13 @@ void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
  * pages not reached are as they were. Gate and lock held, the lock let go.
  */
 CUresult ts_pager_strip(struct ts_pager *pager, struct ts_segment *segment);
+
+/* The same of one page, whose content is no longer wanted. */
+CUresult ts_pager_strip_page(struct ts_pager *pager, struct ts_page *page);
+
+/* True where an allocation of so much can be placed; says why not. */
+bool ts_pager_can_ever_fit(struct ts_pager *pager, uint64_t bytes,
+        struct ts_shortage *ret_shortage);
 
 /* Makes the pager's context current; false where it already is. */
 bool ts_pager_enter_context(struct ts_pager *pager);

@@ -7,7 +7,7 @@
 /* More no device has; with what else is in use it can still be counted. */
 #define NEED_BYTES_MAX (UINT64_MAX / 2)
 
-static CUresult strip_page(struct ts_pager *pager, struct ts_page *page)
+CUresult ts_pager_strip_page(struct ts_pager *pager, struct ts_page *page)
 {
 	CUresult rc;
 
@@ -40,7 +40,7 @@ CUresult ts_pager_strip(struct ts_pager *pager, struct ts_segment *segment)
 		struct ts_page *page = segment->units[i].page;
 
 		i += page->count;
-		rc = strip_page(pager, page);
+		rc = ts_pager_strip_page(pager, page);
 	}
 	return rc;
 }
@@ -76,7 +76,7 @@ static CUresult place(
 	return CUDA_SUCCESS;
 }
 
-static bool can_ever_fit(struct ts_pager *pager, uint64_t bytes,
+bool ts_pager_can_ever_fit(struct ts_pager *pager, uint64_t bytes,
         struct ts_shortage *ret_shortage)
 {
 	uint64_t need = NEED_BYTES_MAX, used;
@@ -110,7 +110,7 @@ int ts_pager_alloc(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
 	int rc;
 
 	*ret_shortage = (struct ts_shortage){0};
-	if (!can_ever_fit(pager, bytes, ret_shortage) &&
+	if (!ts_pager_can_ever_fit(pager, bytes, ret_shortage) &&
 	        bytes > TS_PAGER_CUT_BYTES)
 		return -ENOMEM;
 	result = place(pager, bytes, &range.address);

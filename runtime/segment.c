@@ -63,23 +63,50 @@ static int make_pages(struct ts_segment *segment, uint64_t page_bytes)
 	return 0;
 }
 
-CUresult ts_segment_create(const struct ts_gpu_ops *ops, uint64_t bytes,
-        uint64_t unit_bytes, uint64_t page_bytes, bool slab,
-        struct ts_segment **ret_segment)
+static struct ts_segment *new_segment(uint64_t bytes, uint64_t unit_bytes)
 {
 	struct ts_segment *segment = calloc(1, sizeof(*segment));
-	CUdeviceptr base;
-	CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (!segment)
-		return rc;
+		return NULL;
 	ts_list_init(&segment->slabs);
 	segment->unit_bytes = unit_bytes;
 	segment->unit_count = (bytes + unit_bytes - 1) / unit_bytes;
 	segment->bytes = segment->unit_count * unit_bytes;
 	segment->units = calloc(segment->unit_count, sizeof(struct ts_unit));
-	if (!segment->units)
-		goto out_segment;
+	if (segment->units)
+		return segment;
+	free(segment);
+	return NULL;
+}
+
+int ts_segment_adopt(uint64_t base, uint64_t bytes, uint64_t unit_bytes,
+        uint64_t page_bytes, struct ts_segment **ret_segment)
+{
+	struct ts_segment *segment = new_segment(bytes, unit_bytes);
+
+	if (!segment)
+		return -ENOMEM;
+	segment->base = base;
+	segment->adopted = true;
+	if (make_pages(segment, page_bytes)) {
+		ts_segment_destroy(NULL, segment, false);
+		return -ENOMEM;
+	}
+	*ret_segment = segment;
+	return 0;
+}
+
+CUresult ts_segment_create(const struct ts_gpu_ops *ops, uint64_t bytes,
+        uint64_t unit_bytes, uint64_t page_bytes, bool slab,
+        struct ts_segment **ret_segment)
+{
+	struct ts_segment *segment = new_segment(bytes, unit_bytes);
+	CUdeviceptr base;
+	CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!segment)
+		return rc;
 	if (slab) {
 		segment->taken = calloc(1, segment->bytes / TS_SLAB_UNIT_BYTES);
 		if (!segment->taken)
@@ -100,7 +127,6 @@ out_taken:
 	free(segment->taken);
 out_units:
 	free(segment->units);
-out_segment:
 	free(segment);
 	return rc;
 }
@@ -110,7 +136,7 @@ void ts_segment_destroy(const struct ts_gpu_ops *ops,
 {
 	if (!segment)
 		return;
-	if (driver_alive)
+	if (driver_alive && !segment->adopted)
 		ops->address_free(segment->base, segment->bytes);
 	free_pages(segment);
 	free(segment->taken);

@@ -82,6 +82,7 @@ struct ts_segment {
 	uint64_t unit_bytes;
 	size_t unit_count;
 	struct ts_unit *units;
+	bool adopted;         /* the program reserved the addresses */
 	struct ts_list slabs; /* in the pager's list of slabs or freed ones */
 	uint8_t *taken;       /* slab: one byte a piece, 1 = taken; else NULL */
 	size_t taken_count;   /* slab */
@@ -96,7 +97,17 @@ CUresult ts_segment_create(const struct ts_gpu_ops *ops, uint64_t bytes,
         uint64_t unit_bytes, uint64_t page_bytes, bool slab,
         struct ts_segment **ret_segment);
 
-/* Gives the addresses back where @driver_alive; nothing may be mapped. */
+/*
+ * A segment of whole units on addresses that the program reserved, and frees.
+ * -ENOMEM without host memory for it.
+ */
+int ts_segment_adopt(uint64_t base, uint64_t bytes, uint64_t unit_bytes,
+        uint64_t page_bytes, struct ts_segment **ret_segment);
+
+/*
+ * Gives the addresses back where @driver_alive and they are the pager's;
+ * nothing may be mapped.
+ */
 void ts_segment_destroy(const struct ts_gpu_ops *ops,
         struct ts_segment *segment, bool driver_alive);
 

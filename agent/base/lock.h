@@ -22,15 +22,16 @@ enum ts_rank {
 	 * forbids CUDA calls there).
 	 */
 	TS_RANK_GATE,
-	TS_RANK_GRAPHS, /* graphs that exist */
-	TS_RANK_PAGER,  /* pages, chunks, streams of one device */
-	TS_RANK_BLOCKS, /* block registry */
-	TS_RANK_FUNCS,  /* functions and their parameter layouts */
-	TS_RANK_TAPE,   /* ops recorded, step tracker */
-	TS_RANK_RECORD, /* the step that is recorded for the profile */
-	TS_RANK_CUPTI,  /* records not told yet */
-	TS_RANK_TIMING, /* pool of timers */
-	TS_RANK_AGENT,  /* device list and other small state of the agent */
+	TS_RANK_GRAPHS,  /* graphs that exist */
+	TS_RANK_VIRTUAL, /* the program's own virtual memory */
+	TS_RANK_PAGER,   /* pages, chunks, streams of one device */
+	TS_RANK_BLOCKS,  /* block registry */
+	TS_RANK_FUNCS,   /* functions and their parameter layouts */
+	TS_RANK_TAPE,    /* ops recorded, step tracker */
+	TS_RANK_RECORD,  /* the step that is recorded for the profile */
+	TS_RANK_CUPTI,   /* records not told yet */
+	TS_RANK_TIMING,  /* pool of timers */
+	TS_RANK_AGENT,   /* device list and other small state of the agent */
 	TS_RANK_COUNT,
 };
 

@@ -309,9 +309,8 @@ void ts_doctor_allocator(struct ts_findings *findings)
 
 	if (allocator_has("expandable_segments:True")) {
 		tell(add(findings, TS_SUPPORTED, "allocator"),
-		        "expandable segments are taken off: placed memory "
-		        "does not fragment, and what they map could not be "
-		        "moved");
+		        "expandable segments: what PyTorch maps in them is "
+		        "placed, and moves");
 		return;
 	}
 	if (allocator_has("backend:cudaMallocAsync")) {

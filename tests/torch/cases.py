@@ -39,6 +39,8 @@ import observed
 import planned
 import pressed
 import wild
+import wild_beside
+import wild_ranks
 from runner import Case, expect, expect_equal
 
 GIB = 1 << 30
@@ -390,4 +392,6 @@ def all_cases():
         + planned.all_cases()
         + pressed.all_cases()
         + wild.all_cases()
+        + wild_beside.all_cases()
+        + wild_ranks.all_cases()
     )

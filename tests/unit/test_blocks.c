@@ -157,8 +157,37 @@ START_TEST(live_blocks_come_in_order_of_address)
 }
 END_TEST
 
+START_TEST(mapped_memory_is_no_block_and_one_block_spans_several)
+{
+	struct ts_allocation allocation;
+	struct ts_stretch dead, live;
+
+	start(true);
+	ck_assert_int_eq(
+	        ts_blocks_add_mapped(&blocks, 32 * MIB, 4 * MIB, 0), 0);
+	ck_assert_int_eq(
+	        ts_blocks_add_mapped(&blocks, 36 * MIB, 4 * MIB, 0), 0);
+	ck_assert_uint_eq(block_at(33 * MIB), 0);
+	ck_assert_uint_eq(blocks.live_bytes, 8 * MIB);
+	ts_blocks_report(&blocks, 35 * MIB, 2 * MIB, 0, &dead, &live);
+	ck_assert_int_eq(dead.device, -1);
+	ck_assert_uint_eq(live.address, 35 * MIB);
+	ck_assert_int_eq(live.device, 0);
+	ck_assert_uint_eq(block_at(37 * MIB - 1), 35 * MIB);
+	ts_blocks_report(&blocks, 35 * MIB, -2 * (int64_t)MIB, 0, &dead, &live);
+	ck_assert_uint_eq(dead.bytes, 2 * MIB);
+	ck_assert(ts_blocks_remove_allocation(
+	        &blocks, 32 * MIB, &allocation, note_death, NULL));
+	ck_assert(allocation.mapped);
+	ck_assert_int_eq(died_count, 0);
+	ts_blocks_finish(&blocks);
+}
+END_TEST
+
 static void add_tests(TCase *tests)
 {
+	tcase_add_test(
+	        tests, mapped_memory_is_no_block_and_one_block_spans_several);
 	tcase_add_test(
 	        tests, allocation_is_a_block_until_one_is_reported_inside);
 	tcase_add_test(

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/allocator_conf.h"
 #include "agent/base/log.h"
 #include "agent/config.h"
 #include "tests/unit/suite.h"
@@ -184,26 +183,8 @@ START_TEST(table_is_complete)
 }
 END_TEST
 
-START_TEST(expandable_segments_are_taken_off)
-{
-	char plain[80], small[20];
-
-	ck_assert(ts_allocator_conf_plain(
-	        "max_split_size_mb:64,expandable_segments:True,a:b", plain,
-	        sizeof(plain)));
-	ck_assert_str_eq(
-	        plain, "max_split_size_mb:64,expandable_segments:False,a:b");
-	ck_assert(!ts_allocator_conf_plain(
-	        "expandable_segments:False", plain, sizeof(plain)));
-	ck_assert(!ts_allocator_conf_plain("", plain, sizeof(plain)));
-	ck_assert(!ts_allocator_conf_plain(
-	        "expandable_segments:True", small, sizeof(small)));
-}
-END_TEST
-
 static void add_tests(TCase *tests)
 {
-	tcase_add_test(tests, expandable_segments_are_taken_off);
 	tcase_add_test(tests, defaults_hold_without_settings);
 	tcase_add_test(tests, sizes_are_read_with_their_units);
 	tcase_add_test(tests, sizes_are_the_same_in_any_locale);

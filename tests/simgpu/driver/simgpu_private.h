@@ -2,8 +2,8 @@
 /*
  * Private entry points of the simulated driver, for the simulator's own
  * libraries (runtime, NVML, CUPTI, shim) and its tests. Looked up with dlsym on
- * libcuda.so.1; programs under test never see them and nothing outside
- * tests/simgpu may use them.
+ * libcuda.so.1; programs under test never see them and nothing outside tests/
+ * may use them.
  */
 #ifndef SIMGPU_PRIVATE_H
 #define SIMGPU_PRIVATE_H
@@ -17,7 +17,8 @@ extern "C" {
 /*
  * Block bounds as the framework's allocator knows them: size_bytes > 0 reports
  * a live block at addr, size_bytes < 0 its end. Called by the PyTorch shim
- * under the allocator's lock; takes only the simulator's lock.
+ * under the allocator's lock, or by an allocator that stands in for PyTorch's;
+ * takes only the simulator's lock.
  */
 void simgpu_block(int device, uint64_t addr, int64_t size_bytes);
 

@@ -140,6 +140,11 @@ def main():
     parser.add_argument(
         "--allocator", help="a library with wild_malloc and wild_free"
     )
+    parser.add_argument(
+        "--segments",
+        action="store_true",
+        help="say whether PyTorch's segments are expandable",
+    )
     args = parser.parse_args()
     if args.allocator:
         torch.cuda.memory.change_current_allocator(
@@ -151,6 +156,14 @@ def main():
         BEHAVIOURS[name]()
         gc.collect()
         torch.cuda.empty_cache()
+    if args.segments:
+        kept = torch.empty(MIB, device="cuda")
+        print(
+            "expandable",
+            all(s["is_expandable"] for s in torch.cuda.memory_snapshot()),
+            flush=True,
+        )
+        del kept
     if args.allocator:
         library = ctypes.CDLL(args.allocator)
         print("calls", library.wild_calls() > 0, flush=True)
