@@ -159,6 +159,37 @@ def sharing_refused():
     expect_equal(len(lines), 1, f"lines about it in\n{outcome.err}\n")
 
 
+def shared():
+    """With TAPESWAP_IPC=1 a tensor is shared with a child process."""
+    spec = Spec(
+        WORKLOADS / "wild_ipc.py",
+        ("--exchange",),
+        settings=(
+            ("SIMGPU_CONTENT", "exact"),
+            ("SIMGPU_REPORT", REPORTS),
+            ("TAPESWAP_STATUS", STATUSES),
+            ("TAPESWAP_PLAN", "plan-%p.json"),
+            ("TAPESWAP_IPC", "1"),
+        ),
+    )
+    unlimited = launch(spec)
+    expect_equal(unlimited.code, 0, f"exit status\n{unlimited.err[-2000:]}\n")
+    expect("child saw 1048576.0" in unlimited.out, unlimited.out)
+    expect("written 2097152.0" in unlimited.out, unlimited.out)
+    peaks = [report["physical_peak_bytes"] for report in unlimited.reports]
+    expect_equal(len(peaks), 2, "reports")
+    limit = max(peaks) + ROOM
+    outcome = launch(limited(spec, limit))
+    expect_equal(outcome.code, 0, f"exit status\n{outcome.err[-2000:]}\n")
+    expect_equal(outcome.out, unlimited.out, "output under the limit")
+    expect_equal(len(outcome.statuses), 2, "statuses")
+    for report in outcome.reports:
+        peak = report["physical_peak_bytes"]
+        expect(peak <= limit, f"physical peak {peak} over {limit}")
+        found = report["races"], report["memory_errors"]
+        expect_equal(found, (0, 0), "races and memory errors")
+
+
 def two_devices():
     """One limit holds for each device of a process."""
     spec = Spec(
@@ -261,6 +292,7 @@ def all_cases():
         ),
         Case("torch/wild/two-devices", two_devices, full=True),
         Case("torch/wild/sharing-refused", sharing_refused, full=True),
+        Case("torch/wild/shared", shared, full=True),
         *(
             Case(
                 f"torch/wild/exit/{way}",

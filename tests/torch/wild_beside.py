@@ -73,8 +73,7 @@ def ranges():
             )
         )
     )
-    # The sixth range begins the last step, which nothing ends.
-    expect_equal(observed.status["steps"], 5, "steps")
+    expect_equal(observed.status["steps"], 6, "steps")
 
 
 def preloaded(name, first):

@@ -35,7 +35,7 @@ def ranks(wrapped, devices):
     unlimited = launch(spec)
     expect_equal(unlimited.code, 0, f"exit status\n{unlimited.err[-3000:]}\n")
     expect("loss" in unlimited.out, unlimited.out)
-    reports = [r for r in unlimited.reports if busiest(r)["kernel_launches"]]
+    reports = [r for r in unlimited.reports if busiest(r)["launches"]]
     expect_equal(len(reports), RANKS, "reports")
     limit = min(limit_of(busiest(report)) for report in reports)
     outcome = launch(limited(spec, limit))

@@ -208,6 +208,7 @@ void sg_memory_ctx_gone(struct sg_ctx *ctx)
 	struct sg_area *area, *next;
 	struct sg_host *host, *next_host;
 
+	sg_ipc_ctx_gone(ctx);
 	for (area = sg_area_next(0); area; area = next) {
 		next = sg_area_next(area->range.start + 1);
 		if (area->ctx == ctx && area->kind == SG_AREA_ALLOC)

@@ -77,6 +77,20 @@ int sg_chunk_create(
 	return 0;
 }
 
+struct sg_chunk *sg_chunk_import(
+        struct sg_device *dev, uint64_t bytes, int file, uint64_t place)
+{
+	struct sg_chunk *chunk = sg_xcalloc(1, sizeof(*chunk));
+
+	chunk->id = ++handles.next_id;
+	chunk->dev = dev;
+	chunk->bytes = bytes;
+	chunk->imported = true;
+	chunk->exact_file = file + 1;
+	chunk->exact_end = file < 0 ? 0 : place + bytes;
+	return chunk;
+}
+
 void sg_chunk_put(struct sg_chunk *chunk)
 {
 	if (chunk->handle_refs || chunk->maps)
@@ -86,7 +100,8 @@ void sg_chunk_put(struct sg_chunk *chunk)
 	sg_taint_forget(&chunk->taint);
 	if (chunk->vmm)
 		sg_allocated_sub(chunk->dev, chunk->bytes);
-	sg_physical_give(chunk->dev, chunk->bytes);
+	if (!chunk->imported)
+		sg_physical_give(chunk->dev, chunk->bytes);
 	free(chunk);
 }
 

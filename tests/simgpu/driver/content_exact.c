@@ -77,6 +77,20 @@ static void map_fixed(uint64_t va, uint64_t bytes, int protection, int flags,
 		die("cannot map device memory");
 }
 
+static int file_of(const struct sg_chunk *chunk)
+{
+	return (chunk->imported ? chunk->exact_file : store.fd) - 1;
+}
+
+int sg_exact_place(struct sg_chunk *chunk, uint64_t *ret_place)
+{
+	*ret_place = 0;
+	if (!sg_content_exact())
+		return -1;
+	*ret_place = place_of(chunk);
+	return file_of(chunk);
+}
+
 void sg_exact_map(struct sg_mapping *mapping)
 {
 	uint64_t offset;
@@ -85,7 +99,7 @@ void sg_exact_map(struct sg_mapping *mapping)
 		return;
 	offset = place_of(mapping->chunk);
 	map_fixed(mapping->va, mapping->bytes, PROT_READ | PROT_WRITE,
-	        MAP_SHARED, store.fd - 1, offset);
+	        MAP_SHARED, file_of(mapping->chunk), offset);
 }
 
 void sg_exact_unmap(const struct sg_mapping *mapping)
@@ -98,7 +112,9 @@ void sg_exact_unmap(const struct sg_mapping *mapping)
 
 void sg_exact_chunk_gone(struct sg_chunk *chunk)
 {
-	if (!chunk->exact_end)
+	if (chunk->exact_file)
+		close(chunk->exact_file - 1);
+	if (!chunk->exact_end || chunk->imported)
 		return;
 	if (fallocate(store.fd - 1, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 	            (off_t)place_of(chunk), (off_t)chunk->bytes))

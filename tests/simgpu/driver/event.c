@@ -19,16 +19,10 @@ static uint64_t next_id;
 static struct sg_event *dead, **dead_tail = &dead;
 static unsigned dead_count;
 
-CUresult cuEventCreate(CUevent *ret_event, unsigned flags)
+CUevent sg_event_new(unsigned flags)
 {
-	const unsigned known = CU_EVENT_BLOCKING_SYNC |
-	                       CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 	struct sg_event *event;
-	SG_API(cuEventCreate, SG_COST_NONE, SG_NEED_INIT | SG_NEED_CTX);
-	if (!ret_event || (flags & ~known) ||
-	        ((flags & CU_EVENT_INTERPROCESS) &&
-	                !(flags & CU_EVENT_DISABLE_TIMING)))
-		return CUDA_ERROR_INVALID_VALUE;
+
 	if (dead_count > DEAD_EVENTS) {
 		event = dead;
 		dead = event->next_dead;
@@ -41,7 +35,20 @@ CUresult cuEventCreate(CUevent *ret_event, unsigned flags)
 	event->h.id = ++next_id;
 	event->ctx = sg_ctx_current();
 	event->flags = flags;
-	*ret_event = (CUevent)event;
+	return (CUevent)event;
+}
+
+CUresult cuEventCreate(CUevent *ret_event, unsigned flags)
+{
+	const unsigned known = CU_EVENT_BLOCKING_SYNC |
+	                       CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+
+	SG_API(cuEventCreate, SG_COST_NONE, SG_NEED_INIT | SG_NEED_CTX);
+	if (!ret_event || (flags & ~known) ||
+	        ((flags & CU_EVENT_INTERPROCESS) &&
+	                !(flags & CU_EVENT_DISABLE_TIMING)))
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_event = sg_event_new(flags);
 	return CUDA_SUCCESS;
 }
 

@@ -10,4 +10,7 @@
 /* Records event in a stream that is not capturing. */
 CUresult sg_event_record(struct sg_event *event, struct sg_stream *stream);
 
+/* A new event in the current context. */
+CUevent sg_event_new(unsigned flags);
+
 #endif

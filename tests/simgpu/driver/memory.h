@@ -36,12 +36,18 @@ struct sg_chunk {
 	CUmemGenericAllocationHandle handle; /* 0 unless vmm */
 	void *content;                       /* content.c */
 	uint64_t exact_end; /* of its bytes in content_exact.c's file */
+	bool imported;      /* another process's; takes no memory here */
+	int exact_file;     /* + 1, of an imported one: where its bytes are */
 	void *races;        /* races.c */
 	void *taint;        /* taint.c */
 };
 /* Takes physical memory; no mapping and no handle yet. -ENOMEM. */
 int sg_chunk_create(
         struct sg_device *dev, uint64_t bytes, struct sg_chunk **ret_chunk);
+/* One of another process's, with its bytes at place in file, which is closed
+ * with it; -1: without bytes. */
+struct sg_chunk *sg_chunk_import(
+        struct sg_device *dev, uint64_t bytes, int file, uint64_t place);
 /* Gives chunk up if neither handle nor mapping holds it any more. */
 void sg_chunk_put(struct sg_chunk *chunk);
 /* Handle table of the VMM calls. NULL for one that is not live; a released one
@@ -62,6 +68,7 @@ enum sg_area_kind {
 	SG_AREA_POOL,        /* stream-ordered allocation */
 	SG_AREA_STATIC,      /* a module's variables */
 	SG_AREA_RESERVATION, /* cuMemAddressReserve */
+	SG_AREA_IMPORT,      /* another process's, opened here */
 };
 struct sg_area {
 	struct sg_range range; /* address and bytes as asked for */
@@ -134,6 +141,9 @@ bool sg_peer_capable(const struct sg_device *dev, const struct sg_device *peer);
 bool sg_peer_enabled(const struct sg_device *dev, const struct sg_device *peer);
 /* The device a location names, or NULL. */
 struct sg_device *sg_location_device(const CUmemLocation *location);
+
+/* A context goes with what was opened in it. */
+void sg_ipc_ctx_gone(const struct sg_ctx *ctx);
 
 /* ------------------------------------------------------------- host memory */
 

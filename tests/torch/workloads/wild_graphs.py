@@ -44,7 +44,21 @@ def replayed():
     graph.reset()
 
 
+def compiled():
+    """Forward and backward as graphs that torch.compile captures."""
+    training = Training("compiled", layers=3)
+    plain, training.model = training.model, torch.compile(
+        training.model, mode="reduce-overhead"
+    )
+    for _ in range(5):
+        torch.compiler.cudagraph_mark_step_begin()
+        training.step()
+    training.model = plain
+    training.tell()
+
+
 BEHAVIOURS = {
+    "compiled": compiled,
     "graphed-callables": graphed_callables,
     "replayed-inference": replayed,
 }
