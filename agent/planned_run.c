@@ -19,7 +19,6 @@ struct record {
 
 struct work {
 	const struct ts_graph *graph;
-	const struct ts_program *program;
 	const struct ts_choice *choice;
 	struct record record;
 	double start, step; /* of the last step, and its length */
@@ -101,17 +100,30 @@ static uint32_t op_after(const struct work *work, double ns)
 	return low;
 }
 
-/* A swap of the same version before has brought it to the host. */
-static bool is_held(const struct work *work, uint32_t index)
+/*
+ * When the version of @gap is on the host, which it leaves memory at @begin
+ * for. Copies of gaps before count where they took place: one that had not
+ * begun when its value was needed again was left out.
+ */
+static double copied_at(
+        const struct work *work, const struct ts_gap *gap, double begin)
 {
-	const struct ts_gap *gaps = work->graph->gaps;
-	uint32_t earlier = gaps[index].earlier;
+	const struct ts_graph *g = work->graph;
+	uint32_t writer = g->writer[gap->version];
+	double out = work->record.out_end[gap->version] - work->start;
+	bool kept = writer == TS_NONE &&
+	            g->objects[g->object_of[gap->version]].persistent;
+	double born = writer == TS_NONE
+	                      ? 0
+	                      : work->record.op_begin[writer] - work->start;
 
-	if (work->program->copy_op[index] == TS_NONE)
-		return true;
-	while (earlier != TS_NONE && work->choice->action[earlier] != TS_SWAP)
-		earlier = gaps[earlier].earlier;
-	return earlier != TS_NONE;
+	/* The step before left it there. */
+	if (work->record.out_end[gap->version] < 0)
+		return begin;
+	/* The last copy was that of the step before. */
+	if (!kept && out < born)
+		out += work->step;
+	return out > begin ? out : begin;
 }
 
 static void follow_gap(struct work *work, uint32_t index)
@@ -121,17 +133,12 @@ static void follow_gap(struct work *work, uint32_t index)
 	const struct record *record = &work->record;
 	struct ts_planned_gap *to = &work->run->gaps[index];
 	double begin = record->op_end[gap->from_op] - work->start;
-	double gone = begin, come = record->in_begin[index] - work->start;
+	double come = record->in_begin[index] - work->start, gone;
 
-	if (record->in_begin[index] < 0)
+	/* Never, or not any more once the step had settled. */
+	if (record->in_begin[index] < 0 || come < -work->step)
 		return;
-	/* Where the host has it already it is gone at once. */
-	if (!is_held(work, index) && record->out_end[gap->version] >= 0) {
-		gone = record->out_end[gap->version] - work->start;
-		/* The last one was that of the step before. */
-		while (gone < begin)
-			gone += work->step;
-	}
+	gone = copied_at(work, gap, begin);
 	while (come < gone)
 		come += work->step;
 	to->wraps = come >= work->step;
@@ -195,7 +202,6 @@ int ts_planned_run_make(const struct ts_graph *graph,
 		rc = -EAGAIN;
 	if (rc)
 		goto out;
-	work.program = ts_model_program(model);
 	work.start = work.record.op_begin[0];
 	work.step = (double)outcome.step_ns;
 	ret_run->step_ns = outcome.step_ns;
