@@ -13,21 +13,14 @@
 #define MARGIN_PERCENT 2
 #define TRIES_MAX      12
 
-/* A block's residency: blocks come and go, and planned gaps take it away. */
-struct life {
-	uint32_t first, end; /* ops; end: n_ops where it stays */
-	bool used, before;   /* was there when the step began */
-};
-
 struct work {
 	const struct ts_planned_step *step;
 	uint32_t n_ops;
-	struct life *lives;  /* by block */
-	uint32_t *first_gap; /* by block: offsets into gap_list */
+	struct ts_planned_view *view;
+	uint32_t *first_gap; /* by range: offsets into gap_list */
 	uint32_t *gap_list;  /* gaps that are swapped, ascending */
 	struct ts_plan_hold *holds;
 	uint32_t n_holds, holds_room;
-	struct ts_profile profile; /* shares all but values */
 	struct ts_planned_run run; /* of the plan at hand */
 };
 
@@ -35,52 +28,7 @@ void ts_planned_plan_finish(struct ts_planned_plan *plan)
 {
 	ts_plan_finish(&plan->plan);
 	ts_page_plan_finish(&plan->pages);
-}
-
-static uint32_t op_in_step(const struct work *work, uint64_t number)
-{
-	const struct ts_recording *step = work->step->step;
-
-	if (number <= step->first_op)
-		return 0;
-	number -= step->first_op;
-	return number < work->n_ops ? (uint32_t)number : work->n_ops;
-}
-
-static int find_lives(struct work *work)
-{
-	const struct ts_recording *step = work->step->step;
-
-	work->lives = calloc(step->block_count + 1, sizeof(*work->lives));
-	if (!work->lives)
-		return -ENOMEM;
-	for (size_t i = 0; i < step->block_count; i++) {
-		const struct ts_rec_block *block = &step->blocks[i];
-		struct life *life = &work->lives[i];
-
-		life->before = block->born <= step->first_op;
-		life->first = life->before ? 0 : work->n_ops;
-		life->end = block->died == TS_NEVER
-		                    ? work->n_ops
-		                    : op_in_step(work, block->died);
-	}
-	for (uint32_t i = 0; i < work->n_ops; i++) {
-		const struct ts_rec_op *op = &step->ops[i];
-
-		for (uint32_t k = 0; k < op->use_count; k++) {
-			struct life *life =
-			        &work->lives[ts_recording_use(step, op, k)
-			                             ->block];
-
-			life->used = true;
-			if (i < life->first)
-				life->first = i;
-			/* Freed by another thread while it was issued. */
-			if (life->end <= i)
-				life->end = i + 1;
-		}
-	}
-	return 0;
+	ts_planned_view_finish(&plan->view);
 }
 
 /* From when to when a hold has its chunks. */
@@ -88,11 +36,11 @@ struct ticks {
 	uint32_t from, free;
 };
 
-static int add_hold(struct work *work, const struct ts_rec_block *block,
+static int add_hold(struct work *work, const struct ts_planned_range *range,
         uint32_t take_op, uint32_t release_op, const struct ticks *ticks)
 {
-	struct ts_plan_hold hold = {.address = block->address,
-	        .bytes = block->bytes,
+	struct ts_plan_hold hold = {.address = range->address,
+	        .bytes = range->bytes,
 	        .take_op = take_op,
 	        .release_op = release_op,
 	        .from_tick = ticks->from,
@@ -118,12 +66,12 @@ static int add_hold(struct work *work, const struct ts_rec_block *block,
 	return 0;
 }
 
-/* Of a gap that reaches into the next step; at most one a block. */
+/* Of a gap that reaches into the next step; at most one a range. */
 static const struct ts_planned_gap *wrapping(
-        const struct work *work, uint32_t block)
+        const struct work *work, uint32_t range)
 {
-	for (uint32_t k = work->first_gap[block];
-	        k < work->first_gap[block + 1]; k++) {
+	for (uint32_t k = work->first_gap[range];
+	        k < work->first_gap[range + 1]; k++) {
 		const struct ts_planned_gap *gap =
 		        &work->run.gaps[work->gap_list[k]];
 
@@ -133,23 +81,22 @@ static const struct ts_planned_gap *wrapping(
 	return NULL;
 }
 
-/* The holds of one block: its life without the gaps in which it is away. */
-static int hold_block(struct work *work, uint32_t index)
+/* The holds of one range: its life without the gaps in which it is away. */
+static int hold_range(struct work *work, uint32_t index)
 {
-	const struct ts_rec_block *block = &work->step->step->blocks[index];
+	const struct ts_planned_range *range = &work->view->ranges[index];
 	const struct ts_planned_run *run = &work->run;
-	const struct life *life = &work->lives[index];
 	const struct ts_planned_gap *last = NULL;
-	uint32_t take = life->first, end = life->end;
+	uint32_t take = range->first, end = range->end;
 	struct ticks at = {0, run->n_ticks};
 	uint32_t free_tick = run->n_ticks;
 	int rc = 0;
 
-	if (!life->before)
+	if (!range->before)
 		at.from = run->begin_tick[take];
 	if (end < run->n_ops)
 		free_tick = run->end_tick[end - 1];
-	if (life->before && life->end == run->n_ops)
+	if (range->before && range->end == run->n_ops)
 		last = wrapping(work, index);
 	if (last) {
 		take = last->take_op;
@@ -166,63 +113,60 @@ static int hold_block(struct work *work, uint32_t index)
 		        gap->take_op >= end)
 			continue;
 		at.free = gap->gone_tick;
-		rc = add_hold(work, block, take, gap->release_op, &at);
+		rc = add_hold(work, range, take, gap->release_op, &at);
 		take = gap->take_op;
 		at.from = gap->come_tick;
 	}
 	at.free = free_tick;
-	return rc ? rc : add_hold(work, block, take, end, &at);
+	return rc ? rc : add_hold(work, range, take, end, &at);
 }
 
-/* Swapped gaps by block; gaps ascend already. */
+/* Swapped gaps by range; gaps ascend already. */
 static int list_gaps(struct work *work, const struct ts_graph *g,
         const struct ts_choice *choice)
 {
-	size_t blocks = work->step->step->block_count;
-	const uint32_t *block_of = work->step->values->block_of;
+	size_t ranges = work->view->n_ranges;
+	const uint32_t *range_of = work->view->range_of;
 	uint32_t total = 0;
 
 	free(work->first_gap);
 	free(work->gap_list);
-	work->first_gap = calloc(blocks + 2, sizeof(*work->first_gap));
+	work->first_gap = calloc(ranges + 2, sizeof(*work->first_gap));
 	work->gap_list = malloc((g->n_gaps + 1ull) * sizeof(*work->gap_list));
 	if (!work->first_gap || !work->gap_list)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < g->n_gaps; i++)
 		if (choice->action[i] == TS_SWAP)
-			work->first_gap[block_of[g->gaps[i].version] + 1]++;
-	for (size_t i = 0; i <= blocks; i++) {
+			work->first_gap[range_of[g->gaps[i].version] + 1]++;
+	for (size_t i = 0; i <= ranges; i++) {
 		uint32_t count = work->first_gap[i];
 
 		work->first_gap[i] = total;
 		total += count;
 	}
-	work->first_gap[blocks + 1] = total;
-	/* Each block's entry is the place of its next gap, then its end. */
+	work->first_gap[ranges + 1] = total;
+	/* Each range's entry is the place of its next gap, then its end. */
 	for (uint32_t i = 0; i < g->n_gaps; i++)
 		if (choice->action[i] == TS_SWAP)
 			work->gap_list
-			        [work->first_gap[block_of[g->gaps[i].version] +
+			        [work->first_gap[range_of[g->gaps[i].version] +
 			                         1]++] = i;
 	return 0;
 }
 
 static int hold_all(struct work *work)
 {
-	const struct ts_recording *step = work->step->step;
 	int rc = 0;
 
 	work->n_holds = 0;
-	for (uint32_t i = 0; i < step->block_count && !rc; i++) {
-		if (step->blocks[i].device != work->step->values->device)
-			continue;
-		/* What comes untouched and untouched goes takes no memory. */
-		if (!work->lives[i].used && !work->lives[i].before)
-			continue;
-		/* Freed between the last step and this one. */
-		if (work->lives[i].end <= work->lives[i].first)
-			continue;
-		rc = hold_block(work, i);
+	for (uint32_t i = 0; i < work->view->n_ranges && !rc; i++) {
+		const struct ts_planned_range *range = &work->view->ranges[i];
+
+		/* What comes untouched and untouched goes takes no memory;
+		 * some were freed between the last step and this one. */
+		if (range->bytes && (range->used || range->before) &&
+		        range->end > range->first)
+			rc = hold_range(work, i);
 	}
 	return rc;
 }
@@ -260,42 +204,6 @@ out:
 	return rc;
 }
 
-/* Whole pages are what can leave; the rest of a block stays where it is. */
-static uint64_t movable_bytes(const struct work *work, uint32_t value)
-{
-	const struct ts_planned_step *in = work->step;
-	const struct ts_enforce_survey *survey = in->survey;
-	const struct ts_rec_block *block =
-	        &in->step->blocks[in->values->block_of[value]];
-	uint64_t page = survey->page_bytes, first, end;
-	const struct ts_plan_segment *segment = ts_plan_segment_at(
-	        survey->segments, survey->n_segments, block->address, page);
-
-	if (!segment)
-		return 0;
-	first = (block->address - segment->base + page - 1) / page;
-	end = (block->address - segment->base + block->bytes) / page;
-	return end > first ? (end - first) * page : 0;
-}
-
-/* The step's profile as pages see it: what are whole pages can leave. */
-static int make_profile(struct work *work)
-{
-	const struct ts_profile *from = work->step->profile;
-	struct ts_profile *to = &work->profile;
-	size_t values = from->n_values * sizeof(*to->values);
-
-	*to = *from;
-	to->resident_bytes = 0;
-	to->values = malloc(values + 1);
-	if (!to->values)
-		return -ENOMEM;
-	memcpy(to->values, from->values, values);
-	for (uint32_t v = 0; v < to->n_values; v++)
-		to->values[v].size_bytes = movable_bytes(work, v);
-	return 0;
-}
-
 static uint64_t chunks_there(const struct ts_enforce_survey *survey)
 {
 	uint64_t used =
@@ -322,7 +230,7 @@ static int try_limit(struct work *work, const struct ts_graph *g,
 	/* What is less than a page does not move. */
 	options.min_gap_bytes = work->step->survey->page_bytes;
 	rc = ts_plan_make(
-	        &work->profile, limit_bytes, &options, &made->plan, &stats);
+	        &work->view->profile, limit_bytes, &options, &made->plan, &stats);
 	if (!rc)
 		rc = place(work, g, made);
 	if (rc)
@@ -405,21 +313,24 @@ int ts_planned_make(
 	struct work work = {
 	        .step = step, .n_ops = (uint32_t)step->step->op_count};
 	struct ts_graph_options options = {0};
+	struct ts_planned_view view;
 	struct ts_graph graph;
 	int rc;
 
-	rc = make_profile(&work);
-	if (!rc)
-		rc = ts_graph_init(&graph, &work.profile, &options);
+	rc = ts_planned_view_make(step->step, step->profile, step->values,
+	        step->survey, &view);
 	if (rc)
-		goto out;
-	rc = find_lives(&work);
-	if (!rc)
+		return rc;
+	work.view = &view;
+	rc = ts_graph_init(&graph, &view.profile, &options);
+	if (!rc) {
 		rc = search(&work, &graph, ret_plan);
-	ts_graph_finish(&graph);
-out:
-	free(work.profile.values);
-	free(work.lives);
+		ts_graph_finish(&graph);
+	}
+	if (rc)
+		ts_planned_view_finish(&view);
+	else
+		ret_plan->view = view;
 	free(work.first_gap);
 	free(work.gap_list);
 	free(work.holds);

@@ -8,6 +8,7 @@
 #ifndef TS_PLANNED_MAKE_H
 #define TS_PLANNED_MAKE_H
 
+#include "agent/planned_view.h"
 #include "agent/recording.h"
 #include "agent/values.h"
 #include "planner/plan.h"
@@ -33,11 +34,12 @@ struct ts_planned_plan {
 	uint64_t chunks_there; /* that the limit leaves for pages */
 	uint64_t moving_bytes; /* that the planner had for pages that move */
 	bool was_offered;
+	struct ts_planned_view view; /* what the plan's values are */
 };
 
 /*
  * 0, -ENOSPC where no plan fits, or another negative errno. The caller
- * finishes @ret_plan after success.
+ * finishes @ret_plan after success; its view holds while @step->profile does.
  */
 int ts_planned_make(
         const struct ts_planned_step *step, struct ts_planned_plan *ret_plan);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A recorded step as pages see it. Only whole pages move, so what the planner
+ * is asked about are ranges of them: of each block the pages that are its own,
+ * and apart from those the pages that several blocks have a part of while they
+ * live, each a value that is used whenever one of them is. Pure.
+ */
+#ifndef TS_PLANNED_VIEW_H
+#define TS_PLANNED_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/recording.h"
+#include "agent/values.h"
+#include "planner/profile.h"
+#include "runtime/enforce.h"
+
+struct ts_planned_range {
+	uint64_t address, bytes; /* whole pages; none: it does not move */
+	uint32_t first, end;     /* ops it lives for; end: n_ops, it stays */
+	bool used;
+	bool before; /* was there when the step began */
+};
+
+struct ts_planned_view {
+	/* The blocks' own, by block, then those that blocks share. */
+	struct ts_planned_range *ranges;
+	uint32_t n_ranges;
+	uint32_t *range_of; /* by value */
+	/* Values, ops and uses are the view's, all else the step's. */
+	struct ts_profile profile;
+};
+
+/*
+ * Of @step, of which @profile and @values tell. 0 or -ENOMEM; after success
+ * the caller finishes @ret_view, and keeps @profile until then.
+ */
+int ts_planned_view_make(const struct ts_recording *step,
+        const struct ts_profile *profile, const struct ts_values *values,
+        const struct ts_enforce_survey *survey,
+        struct ts_planned_view *ret_view);
+void ts_planned_view_finish(struct ts_planned_view *view);
+
+#endif
