@@ -433,8 +433,8 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed)
 		return rc;
 	}
 	json_decref(planned.json);
-	planned.json = ts_plan_to_json(
-	        &planned.made.plan, &planned.made.view.profile);
+	planned.json =
+	        ts_plan_to_json(&planned.made.plan, &planned.made.view.profile);
 	ts_planned_view_finish(&planned.made.view);
 	snprintf(hash, sizeof(hash), "%016" PRIx64, observed->hash);
 	json_object_set_new(planned.json, "tape", json_string(hash));

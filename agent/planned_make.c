@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/planned_predict.h"
 #include "agent/planned_run.h"
 #include "planner/graph.h"
 #include "planner/plan_json.h"
@@ -22,6 +23,8 @@ struct work {
 	struct ts_plan_hold *holds;
 	uint32_t n_holds, holds_room;
 	struct ts_planned_run run; /* of the plan at hand */
+	struct ts_planned_move *moves;
+	uint32_t n_moves;
 };
 
 void ts_planned_plan_finish(struct ts_planned_plan *plan)
@@ -171,6 +174,40 @@ static int hold_all(struct work *work)
 	return rc;
 }
 
+/* What leaves by the plan, and comes again. */
+static int list_moves(
+        struct work *work, const struct ts_graph *g, struct ts_planned_plan *to)
+{
+	const struct ts_planned_run *run = &work->run;
+
+	free(work->moves);
+	work->moves = malloc((2ull * g->n_gaps + 1) * sizeof(*work->moves));
+	if (!work->moves)
+		return -ENOMEM;
+	work->n_moves = 0;
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		const struct ts_planned_gap *gap = &run->gaps[i];
+		uint32_t range = work->view->range_of[g->gaps[i].version];
+
+		if (!gap->away)
+			continue;
+		work->moves[work->n_moves++] = (struct ts_planned_move){
+		        .op = gap->release_op % run->n_ops,
+		        .range = range,
+		        .tick = gap->gone_tick,
+		        .copies = gap->copies};
+		work->moves[work->n_moves++] = (struct ts_planned_move){
+		        .op = gap->take_op % run->n_ops,
+		        .range = range,
+		        .tick = gap->wraps ? gap->come_tick - run->n_ticks
+		                           : gap->come_tick,
+		        .take = true,
+		        .copies = true};
+	}
+	return ts_planned_predict(work->view, &to->pages, work->moves,
+	        work->n_moves, &to->plan.predicted_step_ns);
+}
+
 /* Which pages @plan needs when, and which chunks for that. */
 static int place(struct work *work, const struct ts_graph *g,
         struct ts_planned_plan *made)
@@ -188,7 +225,6 @@ static int place(struct work *work, const struct ts_graph *g,
 		        g, &choice, made->plan.limit_bytes, &work->run);
 	if (rc)
 		goto out;
-	made->plan.predicted_step_ns = work->run.step_ns;
 	made->plan.predicted_peak_bytes = work->run.peak_bytes;
 	made->plan.swap_bytes = work->run.out_bytes;
 	rc = list_gaps(work, g, &choice);
@@ -198,6 +234,8 @@ static int place(struct work *work, const struct ts_graph *g,
 		rc = ts_page_plan_make(survey->segments, survey->n_segments,
 		        work->holds, work->n_holds, survey->page_bytes,
 		        work->n_ops, work->run.n_ticks, &made->pages);
+	if (!rc)
+		rc = list_moves(work, g, made);
 	ts_planned_run_finish(&work->run);
 out:
 	ts_choice_finish(&choice);
@@ -229,8 +267,8 @@ static int try_limit(struct work *work, const struct ts_graph *g,
 	options.no_replay = true;
 	/* What is less than a page does not move. */
 	options.min_gap_bytes = work->step->survey->page_bytes;
-	rc = ts_plan_make(
-	        &work->view->profile, limit_bytes, &options, &made->plan, &stats);
+	rc = ts_plan_make(&work->view->profile, limit_bytes, &options,
+	        &made->plan, &stats);
 	if (!rc)
 		rc = place(work, g, made);
 	if (rc)
@@ -317,8 +355,8 @@ int ts_planned_make(
 	struct ts_graph graph;
 	int rc;
 
-	rc = ts_planned_view_make(step->step, step->profile, step->values,
-	        step->survey, &view);
+	rc = ts_planned_view_make(
+	        step->step, step->profile, step->values, step->survey, &view);
 	if (rc)
 		return rc;
 	work.view = &view;
@@ -334,5 +372,6 @@ int ts_planned_make(
 	free(work.first_gap);
 	free(work.gap_list);
 	free(work.holds);
+	free(work.moves);
 	return rc;
 }

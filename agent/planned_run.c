@@ -145,6 +145,7 @@ static void follow_gap(struct work *work, uint32_t index)
 	if (to->wraps && gap->to_op < g->n_ops)
 		return;
 	to->release_op = gap->from_op + 1;
+	to->copies = gone > begin;
 	to->gone_tick = tick_of(work, gone);
 	to->come_tick = tick_of(work, come);
 	to->take_op = op_after(work, to->wraps ? come - work->step : come);

@@ -21,6 +21,7 @@ struct ts_planned_gap {
 	uint32_t take_op;    /* before which it is called back; n_ops: 0 */
 	uint32_t come_tick;  /* it takes memory again */
 	bool wraps;          /* it comes back in the next step */
+	bool copies;         /* the host does not have it yet */
 };
 
 struct ts_planned_run {

@@ -86,8 +86,8 @@ static void add_edge(
 {
 	const struct ts_planned_range *range = &work->view->ranges[block];
 
-	work->edges[work->n_edges++] = (struct edge){
-	        page, block, range->first, range->end, which};
+	work->edges[work->n_edges++] =
+	        (struct edge){page, block, range->first, range->end, which};
 }
 
 /* Whole pages of a block; its ends are edges where they are parts of some. */
@@ -256,14 +256,14 @@ static uint32_t new_value(struct work *work, uint32_t range, uint32_t old)
 		work->values_room = room;
 	}
 	view->range_of[profile->n_values] = range;
-	profile->values[profile->n_values] = (struct ts_value){
-	        .size_bytes = view->ranges[range].bytes,
-	        .signature = TS_NONE,
-	        .kind = TS_KIND_OTHER,
-	        .no_replay = true,
-	        .in_place_of = old,
-	        .address = view->ranges[range].address,
-	        .rebuild = TS_NONE};
+	profile->values[profile->n_values] =
+	        (struct ts_value){.size_bytes = view->ranges[range].bytes,
+	                .signature = TS_NONE,
+	                .kind = TS_KIND_OTHER,
+	                .no_replay = true,
+	                .in_place_of = old,
+	                .address = view->ranges[range].address,
+	                .rebuild = TS_NONE};
 	return profile->n_values++;
 }
 
@@ -287,8 +287,7 @@ static bool add_use(struct work *work, uint32_t value)
 
 	if (profile->n_uses == work->uses_room) {
 		uint32_t room = 2 * work->uses_room + 1024;
-		uint32_t *more =
-		        realloc(profile->uses, room * sizeof(*more));
+		uint32_t *more = realloc(profile->uses, room * sizeof(*more));
 
 		if (!more)
 			return false;
@@ -300,11 +299,9 @@ static bool add_use(struct work *work, uint32_t value)
 }
 
 /* What an op finds in a shared range; TS_NONE: nothing, it is the first. */
-static int find_content(
-        struct work *work, uint32_t range, uint32_t *ret_value)
+static int find_content(struct work *work, uint32_t range, uint32_t *ret_value)
 {
-	uint32_t *current =
-	        &work->current[range - work->step->block_count];
+	uint32_t *current = &work->current[range - work->step->block_count];
 	const struct ts_planned_range *at = &work->view->ranges[range];
 
 	if (*current == TS_NONE && at->before) {

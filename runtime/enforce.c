@@ -4,9 +4,6 @@
 
 #include "runtime/enforce_internal.h"
 
-/* Smaller batches cost calls. */
-#define BATCH_BYTES (4ull << 20)
-
 static bool may_leave(const struct ts_page *page)
 {
 	return page->resident && !page->busy && !page->pins;
@@ -91,7 +88,8 @@ int ts_enforce_move(struct ts_pager *pager, struct ts_enforce *enforce,
 		/* What moves at once is one value: who needs it waits for no
 		 * other. */
 		if ((i + 1 == count || moves[i + 1].tick != moves[i].tick) &&
-		        pages->count * pager->unit_bytes >= BATCH_BYTES)
+		        pages->count * pager->unit_bytes >=
+		                TS_ENFORCE_BATCH_BYTES)
 			rc = flush(pager);
 	}
 	return rc ? rc : flush(pager);

@@ -31,6 +31,9 @@ struct ts_enforce_survey {
 	uint64_t fixed_pages;
 };
 
+/* What moves before one op is copied in batches: smaller ones cost calls. */
+#define TS_ENFORCE_BATCH_BYTES (4ull << 20)
+
 /* Steps are shorter, and the program's own waits at their ends with them. */
 #define TS_ENFORCE_WAIT_NS 1000000000ull
 
