@@ -14,6 +14,7 @@
 #include "agent/hostmem.h"
 #include "agent/planned.h"
 #include "agent/profiler.h"
+#include "agent/proof.h"
 #include "agent/status.h"
 #include "agent/virtual.h"
 
@@ -56,6 +57,7 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 		ts_log(TS_LOG_ERROR, "off: no host memory for the tape");
 		return TS_AGENT_OFF;
 	}
+	ts_proof_init();
 	ts_planned_init();
 	ts_profiler_init();
 	atomic_store(&ts_agent.started, true);

@@ -6,6 +6,7 @@
 #include "agent/base/log.h"
 #include "agent/base/units.h"
 #include "agent/profiler.h"
+#include "agent/proof.h"
 #include "agent/recorder.h"
 
 bool ts_agent_alloc(
@@ -349,6 +350,7 @@ static void context_gone(CUcontext context)
 	CUdeviceptr address;
 	CUresult ignored;
 
+	ts_proof_context_gone(context);
 	for (int device = 0; device < TS_AGENT_DEVICES; device++)
 		if (!leave_context(device, context))
 			device_gone(device);

@@ -10,6 +10,7 @@
 #include "agent/declared.h"
 #include "agent/planned.h"
 #include "agent/profiler.h"
+#include "agent/proof.h"
 
 /* Larger copies are data, not tables of addresses. */
 #define SCAN_BYTES_MAX   (1u << 20)
@@ -162,7 +163,7 @@ static bool goes_into_graph(const struct ts_op *op)
 static bool wants_uses(const struct ts_op *op)
 {
 	return op->recorded || ts_agent_places() || *ts_agent.config.plan ||
-	       !ts_profiler_is_on();
+	       !ts_profiler_is_on() || ts_proof_wants_uses();
 }
 
 CUresult ts_agent_pin_op(struct ts_op *op)
@@ -203,11 +204,14 @@ CUresult ts_agent_op_begin(struct ts_op *op)
 	if (op->incomplete)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	ts_planned_op(op);
+	ts_proof_comes(op);
 	rc = begin_devices(op);
 	if (op->in_bytes || op->out_bytes)
 		ts_planned_missed(op);
-	if (rc == CUDA_SUCCESS)
+	if (rc == CUDA_SUCCESS) {
+		ts_proof_ready(op);
 		ts_profiler_begin(op);
+	}
 	return rc;
 }
 
@@ -229,6 +233,7 @@ static void room_for_code(const struct ts_op *op)
 
 void ts_agent_op_end(struct ts_op *op, CUresult result)
 {
+	ts_proof_issued(op, result == CUDA_SUCCESS);
 	/* A captured op runs, if at all, with its graph. */
 	end_devices(op, result == CUDA_SUCCESS && !op->capturing);
 	if (op->host && result == CUDA_SUCCESS && !op->capturing)

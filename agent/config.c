@@ -41,6 +41,10 @@ static const struct ts_setting settings[] = {
                 "file for the profile of a training step, written after each "
                 "step that is profiled (%p, %r)",
                 offsetof(struct ts_config, profile)},
+        {"TAPESWAP_REPLAY", TS_SETTING_BOOLEAN, "0", NULL,
+                "1 proves in two steps of the program which kernels can be "
+                "launched again for what they make",
+                offsetof(struct ts_config, replay)},
         {"TAPESWAP_STATUS", TS_SETTING_FILE, "", NULL,
                 "file for the figures of the exit line, as JSON (%p, %r)",
                 offsetof(struct ts_config, status)},

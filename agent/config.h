@@ -60,6 +60,7 @@ struct ts_config {
 	int mode;                   /* enum ts_mode */
 	int log_level;              /* enum ts_log_level */
 	int timing;                 /* enum ts_timing_way */
+	bool replay;                /* what can be launched again is proved */
 	bool strict;
 	bool ipc;
 	char plan[TS_CONFIG_PATH_BYTES]; /* "": none; placeholders replaced */

@@ -17,6 +17,7 @@
 #include "agent/planned_follow.h"
 #include "agent/planned_make.h"
 #include "agent/profiler.h"
+#include "agent/proof.h"
 #include "planner/plan_json.h"
 
 /*
@@ -260,7 +261,8 @@ void ts_planned_op(struct ts_op *op)
 	ts_mutex_lock(&planned.lock);
 	pager = ts_agent_pager(planned.device);
 	if (atomic_load(&planned.has_plan) && pager) {
-		if (atomic_load(&ts_agent.capturing))
+		/* Shadow steps are the pager's. */
+		if (atomic_load(&ts_agent.capturing) || ts_proof_is_pending())
 			leave();
 		else
 			follow_op(pager, op, &at);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/memline.h"
+#include "agent/proof.h"
 #include "agent/recorder.h"
 #include "planner/profile_json.h"
 
@@ -193,6 +194,8 @@ json_t *ts_profile_make(const struct ts_observed *observed, size_t index,
 		tell_words(root, observed);
 		tell_memory(root, step, &device->values, &line);
 		tell_run(root, observed, device, context);
+		if (!index)
+			ts_proof_tell(observed, root);
 	}
 	ts_memline_finish(&line);
 	return root;

@@ -15,6 +15,7 @@
 #include "agent/memline.h"
 #include "agent/observed.h"
 #include "agent/profile.h"
+#include "agent/proof.h"
 #include "agent/recorder.h"
 #include "agent/shapes.h"
 #include "agent/timing.h"
@@ -199,8 +200,24 @@ static void publish(struct ts_observed *observed, struct ts_shape *shape)
 	ts_log(TS_LOG_DEBUG, "a step of %" PRIu32 " ops is known",
 	        observed->op_count);
 	shape->published = true;
+	ts_proof_of(observed);
 	if (profiler.watch.ready)
 		profiler.watch.ready(observed, profiler.watch.data);
+}
+
+void ts_profiler_rewrite(const struct ts_observed *observed)
+{
+	if (!*ts_agent.config.profile ||
+	        atomic_exchange(&profiler.taking, true))
+		return;
+	for (size_t i = 0; i < profiler.shapes.count; i++) {
+		const struct ts_shape *shape = &profiler.shapes.shapes[i];
+
+		if (shape->hash == observed->hash &&
+		        shape->hash == profiler.written_hash)
+			write_profiles(observed, shape);
+	}
+	atomic_store(&profiler.taking, false);
 }
 
 static uint64_t step_peak(const struct ts_recording *step)

@@ -61,6 +61,12 @@ void ts_profiler_synchronized(void);
 /* The last step, without any driver call. */
 void ts_profiler_stop(void);
 
+/*
+ * More is known of a step: its profile is written again, if it is the one in
+ * the file and no other thread is at that just now.
+ */
+void ts_profiler_rewrite(const struct ts_observed *step);
+
 /* Steps seen so far. */
 uint64_t ts_profiler_steps(void);
 

@@ -15,6 +15,7 @@ enum ts_rank {
 	/* Where the program stands in its plan; held across driver calls too.
 	 */
 	TS_RANK_PLAN,
+	TS_RANK_PROOF, /* where the program stands in a shadow step; likewise */
 	/*
 	 * The mover's gate of one device (runtime/pager.c): one thread at a
 	 * time moves pages, with driver calls. A launch that finds its blocks

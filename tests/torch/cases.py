@@ -38,6 +38,7 @@ import mutation
 import observed
 import planned
 import pressed
+import proving
 import wild
 import wild_beside
 import wild_ranks
@@ -390,6 +391,7 @@ def all_cases():
         + observed.all_cases()
         + exact.all_cases()
         + planned.all_cases()
+        + proving.all_cases()
         + pressed.all_cases()
         + wild.all_cases()
         + wild_beside.all_cases()

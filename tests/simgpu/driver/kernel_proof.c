@@ -26,10 +26,23 @@ static bool is_compare(const struct sg_launch *launch)
 	return launch->fn->n_params == CMP_PARAMS;
 }
 
+/* All of it, whatever blocks lie there: it looks at memory, not at values. */
+static void touch(
+        struct sg_sketch *sketch, uint64_t va, uint64_t bytes, bool write)
+{
+	struct sg_op *op = sketch->op;
+
+	if (!bytes)
+		return;
+	sg_op_add_access(op, va, bytes, true, write, true);
+	op->accesses[op->n_accesses - 1].type = SG_TYPE_I64;
+	op->accesses[op->n_accesses - 1].element_bytes = 8;
+	sketch->bytes += bytes;
+}
+
 bool sg_rule_proof(struct sg_sketch *sketch)
 {
 	const struct sg_launch *launch = sketch->launch;
-	const struct sg_type plain = {.bytes = 8, .piece = SG_TYPE_I64};
 	unsigned sources = is_compare(launch) ? CMP_BYTES : SUM_BYTES;
 	unsigned result = is_compare(launch) ? CMP_RESULT : SUM_RESULT;
 	uint64_t bytes = sg_param_word(launch, sources, 0);
@@ -37,10 +50,8 @@ bool sg_rule_proof(struct sg_sketch *sketch)
 	if (launch->fn->n_params != SUM_PARAMS && !is_compare(launch))
 		return false;
 	for (unsigned i = 0; i < sources; i++)
-		sg_touch(sketch, sg_param_word(launch, i, 0), bytes,
-		        SG_OPERAND_READ, plain);
-	sg_touch(sketch, sg_param_word(launch, result, 0), RESULT_BYTES,
-	        SG_OPERAND_READ | SG_OPERAND_WRITE, plain);
+		touch(sketch, sg_param_word(launch, i, 0), bytes, false);
+	touch(sketch, sg_param_word(launch, result, 0), RESULT_BYTES, true);
 	sketch->op->action.meaning = SG_MEANS_PROOF;
 	return true;
 }

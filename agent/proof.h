@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Proves what may be done with the values of a step: which ops can be launched
+ * again for what they make, and which blocks keep their content from one use to
+ * the next, as an early copy needs it. TAPESWAP_REPLAY turns it on.
+ *
+ * In a shadow step everything runs as always and the agent looks. Around each
+ * op it takes sums of what the op touches: what changed was written, whatever
+ * the op's name says. An op that no rule refuses (verdict.h) is launched again
+ * right behind itself, twice, with this step's parameters but for the addresses
+ * of what it makes: these lead to memory that holds one pattern, then another.
+ * What it makes must come out the same both times, must be what it made the
+ * first time wherever it writes, and it must write everything that the first
+ * launch changed; nothing else may change. Two shadow steps have to agree.
+ *
+ * Functions run on the program's threads inside its CUDA calls; one lock, taken
+ * before the pager's gate.
+ */
+#ifndef TS_PROOF_H
+#define TS_PROOF_H
+
+#include <jansson.h>
+
+#include "agent/observed.h"
+#include "agent/op.h"
+#include "agent/verdict.h"
+
+/* Before ts_profiler_init(). */
+void ts_proof_init(void);
+
+/* A step is known from now on; it stays. Takes the place of another one. */
+void ts_proof_of(const struct ts_observed *step);
+
+/*
+ * Around an op: it comes next, before anything is made resident; what it
+ * touches is resident now; it was issued, or was not, and all of that is
+ * resident still.
+ */
+void ts_proof_comes(struct ts_op *op);
+void ts_proof_ready(const struct ts_op *op);
+void ts_proof_issued(const struct ts_op *op, bool issued);
+
+/* Shadow steps are to come, or go on: steps should not be changed now. */
+bool ts_proof_is_pending(void);
+
+/* True where a shadow step wants to know what ops touch. */
+bool ts_proof_wants_uses(void);
+
+/*
+ * The verdict on op @op of @step; TS_VERDICT_OPEN where nothing is known, as of
+ * another step.
+ */
+enum ts_verdict ts_proof_verdict(const struct ts_observed *step, uint32_t op);
+
+/*
+ * Adds to a profile of @step what was found: to each of "signatures" a
+ * "replay" with its verdict and how many ops it was of; "values" of ops without
+ * proof are no longer "replayable", and all say whether they are "stable"; and
+ * figures under "proof". Nothing where nothing
+ * was proved.
+ */
+void ts_proof_tell(const struct ts_observed *step, json_t *profile);
+
+/* The same by signature, with their names; NULL where there is nothing. */
+json_t *ts_proof_kernels(const struct ts_observed *step);
+
+/* A context goes, and what was loaded in it. */
+void ts_proof_context_gone(CUcontext context);
+
+#endif
