@@ -51,6 +51,7 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 	ts_captures_init(&ts_agent.captures);
 	ts_graphs_init(&ts_agent.graphs);
 	ts_virtual_init();
+	ts_tables_init(&ts_agent.tables);
 	ts_blocks_init(&ts_agent.blocks);
 	ts_funcs_init(&ts_agent.funcs, ops);
 	if (ts_tape_init(&ts_agent.tape)) {

@@ -43,6 +43,14 @@ struct ts_graphs {
 	bool instances;    /* one was seen being made */
 };
 
+/* Tables of addresses in device memory; see agent_scan.c. */
+struct ts_tables {
+	struct ts_mutex lock;
+	struct ts_map writers; /* ops by signature; guarded by lock */
+	atomic_ulong reads;    /* copies made to look into memory */
+	atomic_ulong pinned;   /* blocks that stay since they are pointed to */
+};
+
 struct ts_agent {
 	/* Constant after start. */
 	const struct ts_gpu_ops *ops;
@@ -57,6 +65,7 @@ struct ts_agent {
 	struct ts_captures captures;
 	struct ts_downloads downloads;
 	struct ts_graphs graphs;
+	struct ts_tables tables;
 	atomic_int capturing; /* captures begun and not ended */
 	atomic_bool started;
 	atomic_uint functions; /* launched so far: numbers below this */
@@ -111,6 +120,14 @@ void ts_captures_of_context_end(CUcontext context);
  * others go on for too long, as where they need this thread to end.
  */
 bool ts_captures_wait(void);
+
+void ts_tables_init(struct ts_tables *tables);
+
+/*
+ * After a launch was issued: what it may have written is looked into where no
+ * op of its signature was before, and where one was seen to write addresses.
+ */
+void ts_agent_scan_written(const struct ts_op *op);
 
 /* Pins a block that an address in memory names; @data is a CUresult. */
 void ts_agent_pin_found(const struct ts_range *block, void *data);

@@ -244,6 +244,8 @@ void ts_agent_op_end(struct ts_op *op, CUresult result)
 	else if (result == CUDA_SUCCESS)
 		ts_tape_count(&ts_agent.tape, op);
 	ts_profiler_end(op, result == CUDA_SUCCESS);
+	if (result == CUDA_SUCCESS)
+		ts_agent_scan_written(op);
 	ts_op_finish(op);
 }
 
@@ -269,7 +271,8 @@ static CUresult pin_range(
 		ts_agent_say_shortage(what, &shortage);
 		return ts_agent_shortage_result(&shortage);
 	}
-	ts_pager_pin(pager, range, pin);
+	if (ts_pager_pin(pager, range, pin))
+		atomic_fetch_add(&ts_agent.tables.pinned, 1);
 	ts_pager_end(pager, range, 1, TS_STREAM_HOST, false);
 	return CUDA_SUCCESS;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tables of addresses on the device that a library is about to follow. Reading
- * one back costs a wait: only calls that hand over a table come here.
+ * Tables of addresses on the device: those that a library is about to follow,
+ * and those that a kernel has written. Reading one back costs a wait: of a
+ * kernel's small blocks it is done at the first op of each signature, and each
+ * time where addresses were found then.
  */
 #include <stdlib.h>
 
@@ -22,14 +24,18 @@ static bool read_back(
 {
 	CUstream on = (CUstream)(uintptr_t)stream;
 
+	atomic_fetch_add(&ts_agent.tables.reads, 1);
 	return ts_agent.ops->copy_out(words, table, bytes, on) ==
 	               CUDA_SUCCESS &&
 	       ts_agent.ops->stream_synchronize(on) == CUDA_SUCCESS;
 }
 
-/* The same with the table's own block resident, where it is the pager's. */
-static bool read_resident(
-        void *words, CUdeviceptr table, size_t bytes, ts_stream_key stream)
+/*
+ * The same with the table's own block resident, where it is the pager's;
+ * @placed: not at all where it is not.
+ */
+static bool read_resident(void *words, CUdeviceptr table, size_t bytes,
+        ts_stream_key stream, bool placed)
 {
 	struct ts_range range = {.address = table,
 	        .bytes = bytes,
@@ -39,7 +45,7 @@ static bool read_resident(
 	struct ts_shortage shortage;
 	struct ts_block *block;
 	uint64_t in = 0, out = 0;
-	bool read;
+	bool read = false;
 
 	ts_mutex_lock(&ts_agent.blocks.lock);
 	block = ts_blocks_find_locked(&ts_agent.blocks, table);
@@ -52,32 +58,105 @@ static bool read_resident(
 		return false;
 	pager = ts_agent_pager(range.device);
 	if (!pager)
-		return read_back(words, table, bytes, stream);
+		return !placed && read_back(words, table, bytes, stream);
 	if (ts_pager_begin(pager, &range, 1, ts_agent_begin_flags(), stream,
 	            &in, &out, &shortage))
 		return false;
-	read = read_back(words, table, bytes, stream);
+	/* Its allocation may have been freed just now, but not from here on. */
+	if (ts_pager_owns(pager, table))
+		read = read_back(words, table, bytes, stream);
 	ts_pager_end(pager, &range, 1, TS_STREAM_HOST, false);
 	return read;
 }
 
-bool ts_agent_scan_device(CUdeviceptr table, size_t bytes, ts_stream_key stream)
+static bool scan(
+        CUdeviceptr table, size_t bytes, ts_stream_key stream, bool placed)
 {
 	CUresult result = CUDA_SUCCESS;
-	void *words;
+	void *words = malloc(bytes);
 	bool read;
 
-	if (!table || !bytes || !ts_agent_places())
-		return true;
-	if (captures(stream))
-		return false;
-	words = malloc(bytes);
 	if (!words)
 		return false;
-	read = read_resident(words, table, bytes, stream);
+	read = read_resident(words, table, bytes, stream, placed);
 	if (read)
 		ts_scan_words(&ts_agent.blocks, words, bytes,
 		        ts_agent_pin_found, &result);
 	free(words);
 	return read && result == CUDA_SUCCESS;
+}
+
+bool ts_agent_scan_device(CUdeviceptr table, size_t bytes, ts_stream_key stream)
+{
+	if (!table || !bytes || !ts_agent_places())
+		return true;
+	return !captures(stream) && scan(table, bytes, stream, false);
+}
+
+/* ------------------------------------------------------- written by kernels */
+
+/* Larger blocks are data, not tables. */
+#define WRITTEN_BYTES_MAX (1u << 20)
+
+/* Ops of one signature that were looked into. */
+struct writer {
+	struct ts_map_node node; /* by signature */
+	bool of_addresses;
+};
+
+void ts_tables_init(struct ts_tables *tables)
+{
+	ts_mutex_init(&tables->lock, TS_RANK_AGENT);
+	ts_map_init(&tables->writers);
+}
+
+static bool is_due(uint64_t signature)
+{
+	struct ts_tables *tables = &ts_agent.tables;
+	struct ts_map_node *node;
+	bool due;
+
+	ts_mutex_lock(&tables->lock);
+	node = ts_map_find(&tables->writers, signature);
+	due = !node || ts_container_of(node, struct writer, node)->of_addresses;
+	ts_mutex_unlock(&tables->lock);
+	return due;
+}
+
+/* Without memory for it the next one is looked into again. */
+static void note_writer(uint64_t signature, bool of_addresses)
+{
+	struct writer *writer = calloc(1, sizeof(*writer));
+	struct ts_tables *tables = &ts_agent.tables;
+
+	if (!writer)
+		return;
+	writer->of_addresses = of_addresses;
+	ts_mutex_lock(&tables->lock);
+	/* One that is known stays what it is. */
+	if (!ts_map_insert(&tables->writers, &writer->node, signature))
+		writer = NULL;
+	ts_mutex_unlock(&tables->lock);
+	free(writer);
+}
+
+void ts_agent_scan_written(const struct ts_op *op)
+{
+	unsigned long pinned = atomic_load(&ts_agent.tables.pinned);
+	bool read = true;
+
+	if (op->kind != TS_OP_LAUNCH || !ts_agent_places() || op->capturing ||
+	        atomic_load(&ts_agent.capturing) || !is_due(op->signature))
+		return;
+	for (size_t i = 0; i < op->count && read; i++) {
+		const struct ts_use *use = &op->uses[i];
+
+		if (op->ranges[i].device >= 0 &&
+		        use->access != TS_ACCESS_READ &&
+		        use->bytes <= WRITTEN_BYTES_MAX)
+			read = scan(use->address, use->bytes, op->stream, true);
+	}
+	if (read)
+		note_writer(op->signature,
+		        atomic_load(&ts_agent.tables.pinned) != pinned);
 }

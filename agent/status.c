@@ -185,6 +185,11 @@ static json_t *status_json(const struct tape_figures *tape)
 	        ts_profiler_is_on()
 	                ? json_integer((json_int_t)ts_recorder_peak_bytes(-1))
 	                : json_null());
+	json_object_set_new(json, "tables",
+	        json_pack("{s:I, s:I}", "reads",
+	                (json_int_t)atomic_load(&ts_agent.tables.reads),
+	                "pinned_blocks",
+	                (json_int_t)atomic_load(&ts_agent.tables.pinned)));
 	json_object_set_new(json, "devices", devices);
 	plan = ts_planned_status();
 	if (plan)

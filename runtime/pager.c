@@ -563,18 +563,21 @@ void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
 		ts_pager_ahead(pager);
 }
 
-void ts_pager_pin(
+bool ts_pager_pin(
         struct ts_pager *pager, const struct ts_range *range, enum ts_pin pin)
 {
 	struct ts_cursor cursor = ts_cursor_at(range, 1);
 	struct ts_page *page;
+	bool is_new = false;
 
 	ts_mutex_lock(&pager->lock);
 	while ((page = ts_cursor_next(pager, &cursor))) {
 		ts_assert(page->busy);
+		is_new |= !(page->pins & pin);
 		page->pins |= pin;
 	}
 	ts_mutex_unlock(&pager->lock);
+	return is_new;
 }
 
 static uint64_t unpin_captured(struct ts_pager *pager, struct ts_list *list)

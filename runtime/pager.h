@@ -150,8 +150,11 @@ void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
  */
 void ts_pager_tell_time(struct ts_pager *pager, uint64_t now, uint64_t period);
 
-/* Keeps the pages of a range, which must be busy, resident from now on. */
-void ts_pager_pin(
+/*
+ * Keeps the pages of a range, which must be busy, resident from now on. True
+ * where some page was not kept for that reason before.
+ */
+bool ts_pager_pin(
         struct ts_pager *pager, const struct ts_range *range, enum ts_pin pin);
 
 /*

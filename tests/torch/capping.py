@@ -61,6 +61,7 @@ def check_capped(outcome, limit):
         return  # the device counts a graph's nodes each time it runs
     moved = [device["moved"] for device in status["devices"]]
     own = sum(m["copies_out"] + m["copies_in"] for m in moved)
+    own += status["tables"]["reads"]
     seen = {
         "launches": totals["launches"],
         "copies": totals["copies"] + own,

@@ -24,6 +24,7 @@ ROOM = 64 << 20  # above the peak: no need to move anything
 
 TAGS = ("SIMGPU_CONTENT", "tags")
 ALLOCATOR = ROOT / "build/tests/torch/libwild_allocator.so"
+GROUPED = ROOT / "build/tests/torch/libwild_grouped.so"
 MEMORY = WORKLOADS / "wild_memory.py"
 
 
@@ -125,6 +126,18 @@ def pluggable():
         MEMORY, ("plain", "--allocator", str(ALLOCATOR)), settings=(TAGS,)
     )
     same_within(spec, ("loss", "digest", "calls True"))
+
+
+def tables(how, *options):
+    """Addresses that lie in device memory keep resident what they name."""
+    spec = Spec(
+        WORKLOADS / "wild_tables.py",
+        (str(GROUPED), how, *options),
+        settings=(TAGS,),
+    )
+    outcome = same_within(spec, ("loss", "product digest"))
+    pinned = outcome.status["tables"]["pinned_blocks"]
+    expect(pinned >= 3, f"{pinned} blocks pinned")
 
 
 def driver_pools():
@@ -260,6 +273,7 @@ def all_cases():
             settings=(("SIMGPU_FOUND_INF", "2"),),
         ),
         together("wild_process.py", "loader", "forked"),
+        together("wild_graphs.py", "compiled", full=True),
         together(
             "wild_graphs.py", "graphed-callables", "replayed-inference",
             full=True,
@@ -279,6 +293,23 @@ def all_cases():
             ),
         ),
         Case("torch/wild/pluggable-allocator", pluggable, full=True),
+        Case(
+            "torch/wild/tables/made-by-a-kernel",
+            tables,
+            arguments=("made", "--unknown"),
+        ),
+        Case(
+            "torch/wild/tables/copied-up",
+            tables,
+            full=True,
+            arguments=("copied", "--unknown"),
+        ),
+        Case(
+            "torch/wild/tables/batched-pointers",
+            tables,
+            full=True,
+            arguments=("made",),
+        ),
         Case("torch/wild/driver-pools", driver_pools, full=True),
         Case(
             "torch/wild/spawned",

@@ -240,6 +240,37 @@ bool sg_content_same(uint64_t a, uint64_t b, uint64_t bytes)
 	return same;
 }
 
+/* Numbers that are no more than tagged mean nothing as addresses. */
+static bool has_bytes(const struct sg_part *part)
+{
+	return part->defined && (part->piece.kind != SG_PIECE_TAG ||
+	                                part->piece.series == SG_SERIES_LINEAR);
+}
+
+bool sg_content_words(uint64_t va, unsigned n, uint64_t *words)
+{
+	struct sg_parts parts = {0};
+	bool known = true;
+
+	if (sg_content_exact() && sg_mapping_at(va)) {
+		memcpy(words, (const void *)(uintptr_t)va, n * sizeof(*words));
+		return true;
+	}
+	if (!sg_content_tagged() || !sg_is_device_va(va))
+		return false;
+	device_read(va, n * sizeof(*words), &parts);
+	for (unsigned i = 0; i < parts.n && known; i++) {
+		const struct sg_part *part = &parts.parts[i];
+
+		known = has_bytes(part);
+		if (known)
+			sg_piece_bytes(&part->piece, 0, part->n,
+			        (char *)words + (part->at - va));
+	}
+	sg_parts_free(&parts);
+	return known;
+}
+
 struct sg_parts *sg_content_save(const struct sg_op *op)
 {
 	struct sg_parts *saved = sg_xcalloc(op->n_accesses, sizeof(*saved));
@@ -294,7 +325,8 @@ void sg_content_launch(const struct sg_launch *launch, struct sg_op *op)
 	for (unsigned i = 0; i < op->n_accesses; i++) {
 		const struct sg_access *access = &op->accesses[i];
 
-		if (!access->read || !sg_is_device_va(access->va))
+		if (!access->read || access->addresses ||
+		        !sg_is_device_va(access->va))
 			continue;
 		device_read(access->va, access->bytes, &parts[i]);
 		hash = sg_mix(sg_mix(hash, i), sg_parts_hash(&parts[i]));

@@ -16,6 +16,9 @@
 /* SIMGPU_CONTENT=tags. */
 bool sg_content_tagged(void);
 
+/* Reads a table of n words in device memory. False where it holds no numbers
+ * that are known. */
+bool sg_content_words(uint64_t va, unsigned n, uint64_t *words);
 /* Do two ranges hold the same, as far as is known? */
 bool sg_content_same(uint64_t a, uint64_t b, uint64_t bytes);
 /* What the device memory that op writes holds now: as many as op has accesses,

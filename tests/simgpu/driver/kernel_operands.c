@@ -12,7 +12,8 @@
 
 enum factor_kind {
 	FACTOR_CONSTANT,
-	FACTOR_PARAM, /* a whole parameter, or 4 bytes in it */
+	FACTOR_PARAM,
+	FACTOR_WORD, /* a whole parameter, or 4 bytes in it */
 	FACTOR_GRID,
 	FACTOR_ELEMENTS, /* of a TensorInfo */
 };
@@ -118,6 +119,11 @@ static void take_factor(const char **p, char op, const char *name,
 	if (take(p, 'n')) {
 		factor->kind = FACTOR_ELEMENTS;
 		factor->value = take_number(p);
+	} else if (take(p, 'q')) {
+		factor->kind = FACTOR_WORD;
+		factor->value = take_number(p);
+		if (take(p, '.'))
+			factor->offset = take_number(p);
 	} else if (take(p, 'p')) {
 		factor->kind = FACTOR_PARAM;
 		factor->value = take_number(p);
@@ -300,6 +306,8 @@ static uint64_t factor_value(
 		if (sg_param_bytes(launch, param) == 8)
 			return sg_param_word(launch, param, 0);
 		return (uint64_t)sg_param_int(launch, param, 0);
+	case FACTOR_WORD:
+		return sg_param_word(launch, param, factor->offset);
 	case FACTOR_GRID:
 		return launch->grid[factor->value];
 	case FACTOR_ELEMENTS:

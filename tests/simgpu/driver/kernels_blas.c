@@ -5,8 +5,10 @@
  */
 #include "tests/simgpu/blas/simblas_params.h"
 #include "tests/simgpu/driver/code.h"
+#include "tests/simgpu/driver/content.h"
 #include "tests/simgpu/driver/kernels.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const enum sg_dtype peak_type[SIMBLAS_CLASSES] = {
@@ -27,6 +29,19 @@ static void touch(struct sg_op *op, uint64_t va, uint64_t bytes, unsigned roles)
 		        roles & SIMBLAS_WRITE, true);
 }
 
+/* A table of pointers and what they lead to; without content not known. */
+static void follow(struct sg_op *op, const struct simblas_operand *x)
+{
+	uint64_t *words = sg_xcalloc(x->count, sizeof(*words));
+	bool known = sg_content_words(x->address, x->count, words);
+
+	touch(op, x->address, (uint64_t)x->count * 8, SIMBLAS_READ);
+	op->accesses[op->n_accesses - 1].addresses = true;
+	for (unsigned i = 0; known && i < x->count; i++)
+		touch(op, words[i], x->bytes, x->roles);
+	free(words);
+}
+
 /*
  * One operand: a single range from its first to its last byte, which takes in
  * the gaps of a strided batch. Returns the bytes really moved; the same range
@@ -39,8 +54,7 @@ static uint64_t add_operand(struct sg_op *op, const struct simblas_operand *x)
 	if (!x->count)
 		return 0;
 	if (x->indirect) {
-		/* What the pointers lead to is not known without content. */
-		touch(op, x->address, (uint64_t)x->count * 8, SIMBLAS_READ);
+		follow(op, x);
 		return x->payload_bytes * x->count;
 	}
 	touch(op, reach < 0 ? x->address + (uint64_t)reach : x->address,

@@ -282,6 +282,7 @@ struct sg_access {
 	uint64_t va, bytes;
 	bool read, write;
 	bool certain;            /* declared by the kernel table, not guessed */
+	bool addresses;          /* a table: what lies where decides nothing */
 	uint8_t type;            /* enum sg_piece_type of its elements */
 	uint8_t element_bytes;   /* 0: not known */
 	struct sg_values values; /* of what is written */
