@@ -45,7 +45,11 @@ def train(name, environment):
         lines.append(line)
     if process.wait():
         sys.exit(f"demo: error: training ended with {process.returncode}")
-    return "".join(lines), json.loads(report.read_text(encoding="utf-8"))
+    told = json.loads(report.read_text(encoding="utf-8"))
+    wrong = complaint(told)
+    if wrong:
+        sys.exit(f"demo: error: {name}: {wrong}")
+    return "".join(lines), told
 
 
 def size(count):
@@ -65,10 +69,16 @@ def column(output, report, limit=None, moved=None):
         f"{statistics.median(times[len(times) // 2:]):.2f} ms",
         losses[0],
         losses[-1],
-        str(report["memory_errors"]),
+        *(str(report[key]) for key in DEFECTS),
     ]
 
 
+# What the device counts of an agent's mistakes, and its words for them.
+DEFECTS = {
+    "memory_errors": "memory_error_texts",
+    "races": "race_texts",
+    "possible_races": "race_texts",
+}
 ROWS = [
     "limit",
     "peak by PyTorch (allocated)",
@@ -78,8 +88,19 @@ ROWS = [
     "virtual time of a step",
     "loss, first step",
     "loss, last step",
-    "memory errors",
+    *(key.replace("_", " ") for key in DEFECTS),
 ]
+
+
+def complaint(report):
+    """What a report says that no good run may have, or nothing."""
+    if report["block_bounds"] == "missing":
+        return "the device does not know PyTorch's blocks: run scripts/setup"
+    for key, texts in DEFECTS.items():
+        if report[key]:
+            name = key.replace("_", " ")
+            return "\n".join([f"{report[key]} {name}", *report[texts][:5]])
+    return None
 
 
 def main():

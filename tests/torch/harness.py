@@ -207,6 +207,15 @@ def run(spec):
     return checked(launch(spec))
 
 
+def expect_bounds(report):
+    """Nothing that a device says without PyTorch's blocks can be trusted."""
+    expect(
+        report["block_bounds"] != "missing",
+        "the simulated GPU was built without PyTorch's headers and knows no "
+        "blocks: run scripts/setup",
+    )
+
+
 def checked(outcome):
     """An outcome, if it is a good one."""
     if outcome.code:
@@ -215,6 +224,7 @@ def checked(outcome):
             + (outcome.out + outcome.err)[-4000:]
         )
     expect(outcome.report, f"no report\n{outcome.err[-2000:]}")
+    expect_bounds(outcome.report)
     errors = outcome.report["memory_errors"]
     if errors:
         raise Failure(f"memory_errors {errors}\n{outcome.err[-2000:]}")

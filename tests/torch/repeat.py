@@ -11,7 +11,7 @@ import tempfile
 import threading
 from dataclasses import dataclass
 
-from harness import BIG_DEVICE, ROOT, Spec, environment
+from harness import BIG_DEVICE, ROOT, Spec, environment, expect_bounds
 from runner import expect
 
 SECONDS = 1800  # the longest run, on a busy machine
@@ -100,7 +100,9 @@ class Runner:
             expect(False, f"{argv}: many.py ended\n{self.log.read()[-2000:]}")
         text = output.read_text(errors="replace")
         expect(report.exists(), f"{settings}: no report\n{text[-2000:]}")
-        return Run(int(answer), text, json.loads(report.read_text()))
+        read = json.loads(report.read_text())
+        expect_bounds(read)
+        return Run(int(answer), text, read)
 
     def good(self, *argv, **settings):
         """A run that ends well, without races or memory errors."""

@@ -17,6 +17,7 @@ struct block {
 	struct sg_map written; /* since its allocation; with tagged content */
 };
 static struct sg_ranges blocks;
+static enum simgpu_bounds bounds;
 
 static struct block *block_of(struct sg_range *range)
 {
@@ -64,6 +65,18 @@ SG_EXPORT void simgpu_block(int device, uint64_t addr, int64_t size_bytes)
 			block_remove(block);
 	}
 	sg_unlock();
+}
+
+SG_EXPORT void simgpu_set_bounds(enum simgpu_bounds now)
+{
+	sg_lock();
+	bounds = now;
+	sg_unlock();
+}
+
+enum simgpu_bounds sg_block_bounds(void)
+{
+	return bounds;
 }
 
 struct sg_map *sg_block_written(

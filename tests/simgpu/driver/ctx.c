@@ -6,6 +6,7 @@
  */
 #include "tests/simgpu/driver/ctx.h"
 #include "tests/simgpu/driver/sg.h"
+#include "tests/simgpu/driver/simgpu_private.h"
 #include "tests/simgpu/driver/start.h"
 #include "tests/simgpu/driver/stream.h"
 
@@ -60,16 +61,33 @@ CUresult sg_ctx_error(void)
 
 /* --------------------------------------------------------- creation, death */
 
-/* PyTorch's bounds of blocks reach the simulator through a small library on
- * top of PyTorch, which lies beside this one. The lock is dropped: loading it
- * runs code that calls back. */
-static void load_shim(void)
+/* Loads a library that lies beside this one. */
+static void *load_beside(const char *name)
 {
 	char path[PATH_MAX];
+	const char *slash;
 	Dl_info self;
-	void *torch;
+	size_t folder;
+
+	if (!dladdr(&next_id, &self) || !self.dli_fname)
+		return NULL;
+	slash = strrchr(self.dli_fname, '/');
+	folder = slash ? (size_t)(slash + 1 - self.dli_fname) : 0;
+	if (folder + strlen(name) >= sizeof(path))
+		return NULL;
+	memcpy(path, self.dli_fname, folder);
+	strcpy(path + folder, name);
+	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* PyTorch's bounds of blocks reach the simulator through a small library on
+ * top of PyTorch, which says so when it is in place. The lock is dropped:
+ * loading it runs code that calls back. */
+static void load_shim(void)
+{
+	const char *why = NULL;
 	unsigned depth;
-	char *slash;
+	void *torch;
 
 	if (shim_loaded)
 		return;
@@ -78,18 +96,17 @@ static void load_shim(void)
 		return;
 	dlclose(torch);
 	shim_loaded = true;
-	if (!dladdr(&next_id, &self) || !self.dli_fname)
-		return;
-	snprintf(path, sizeof(path), "%s", self.dli_fname);
-	slash = strrchr(path, '/');
-	if (!slash)
-		return;
-	snprintf(slash + 1, sizeof(path) - (size_t)(slash + 1 - path),
-	        "libsimgpu_torch.so");
 	depth = sg_unlock_all();
-	if (!dlopen(path, RTLD_NOW | RTLD_LOCAL) && sg_settings.verbose)
-		sg_say("%s", dlerror());
+	simgpu_set_bounds(SIMGPU_BOUNDS_MISSING);
+	if (!load_beside("libsimgpu_torch.so"))
+		why = dlerror();
 	sg_lock_again(depth);
+	if (sg_block_bounds() == SIMGPU_BOUNDS_MISSING)
+		sg_say("the bounds of PyTorch's blocks are missing (%s): races "
+		       "reported may be none, cuDNN stays on; remedy: run "
+		       "scripts/setup, or meson setup --reconfigure on the "
+		       "build folder, with PyTorch in build/venv",
+		        why ? why : "the line above says why");
 }
 
 /* Brings a new or released context to life. */
@@ -399,6 +416,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *ret_ctx, CUdevice device)
 		if (r)
 			return r;
 	}
+	/* PyTorch may have come after the context. */
+	load_shim();
 	dev->primary_refs++;
 	*ret_ctx = (CUcontext)dev->primary;
 	return CUDA_SUCCESS;

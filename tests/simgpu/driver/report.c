@@ -144,6 +144,17 @@ static json_t *calls_json(void)
 	return calls;
 }
 
+static const char *bounds_name(void)
+{
+	static const char *const names[] = {
+	        [SIMGPU_BOUNDS_ALLOCATIONS] = "allocations",
+	        [SIMGPU_BOUNDS_PYTORCH] = "pytorch",
+	        [SIMGPU_BOUNDS_MISSING] = "missing",
+	};
+
+	return names[sg_block_bounds()];
+}
+
 static json_t *report_json(void)
 {
 	json_t *root = json_pack("{s:s, s:s, s:s}", "schema", "simgpu-report",
@@ -155,6 +166,7 @@ static json_t *report_json(void)
 	json_object_update(root, json_array_get(devices, 0));
 	json_object_del(root, "ordinal");
 	json_object_set_new(root, "devices", devices);
+	json_object_set_new(root, "block_bounds", json_string(bounds_name()));
 	json_object_set_new(root, "api_call_counts", calls_json());
 	if (sg_mutating())
 		json_object_set_new(root, "mutations", sg_mutations_json());

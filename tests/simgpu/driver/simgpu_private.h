@@ -22,6 +22,17 @@ extern "C" {
  */
 void simgpu_block(int device, uint64_t addr, int64_t size_bytes);
 
+/* Where the bounds of blocks come from; report.c has their names. */
+enum simgpu_bounds {
+	SIMGPU_BOUNDS_ALLOCATIONS, /* the driver's own allocations */
+	SIMGPU_BOUNDS_PYTORCH,     /* PyTorch's allocator reports them */
+	/* PyTorch would know them but there is no shim that asks it, so that
+	 * allocations have to do. */
+	SIMGPU_BOUNDS_MISSING,
+};
+/* Called by the shim once it knows. Takes the simulator's lock. */
+void simgpu_set_bounds(enum simgpu_bounds bounds);
+
 struct simgpu_device_info {
 	char name[96];
 	unsigned char uuid[16];

@@ -7,6 +7,7 @@
 #define SG_START_H
 
 #include "tests/simgpu/driver/sg.h"
+#include "tests/simgpu/driver/simgpu_private.h"
 
 /* Reads the environment. 0 or -EINVAL, after one line that says why. */
 int sg_settings_read(void);
@@ -39,6 +40,9 @@ bool sg_owns_process(void);
 /* Functions called so far, in no order; NULL ends the list. */
 struct sg_api *sg_api_first(void);
 struct sg_api *sg_api_next(const struct sg_api *api);
+
+/* Where the bounds of blocks come from (block.c). */
+enum simgpu_bounds sg_block_bounds(void);
 
 /* Text of the i-th memory error kept, or NULL. */
 const char *sg_memory_error_text(const struct sg_device *dev, unsigned i);

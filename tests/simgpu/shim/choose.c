@@ -5,6 +5,8 @@
  * versions, so this library reads the version of the PyTorch that is loaded
  * and loads libsimgpu_torch-MAJOR.MINOR.so from beside itself.
  */
+#include "tests/simgpu/driver/simgpu_private.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
@@ -75,27 +77,37 @@ static void *load(int major, int minor)
 
 __attribute__((constructor)) static void attach(void)
 {
-	void (*torch_attach)(void (*report)(int, uint64_t, int64_t));
-	void *shim, *driver, *report;
+	int (*torch_attach)(void (*report)(int, uint64_t, int64_t)) = NULL;
+	void (*set_bounds)(enum simgpu_bounds) = NULL;
+	void *shim, *driver, *report = NULL;
 	int major, minor;
 
 	if (torch_version(&major, &minor)) {
-		fprintf(stderr, "simgpu: PyTorch of unknown version: cuDNN "
-		                "stays on, blocks are not reported\n");
+		fprintf(stderr, "simgpu: PyTorch of unknown version\n");
 		return;
 	}
 	shim = load(major, minor);
 	if (!shim) {
 		fprintf(stderr,
-		        "simgpu: nothing built for PyTorch %d.%d: cuDNN stays "
-		        "on, blocks are not reported (%s)\n",
-		        major, minor, dlerror());
+		        "simgpu: nothing built for PyTorch %d.%d (%s)\n", major,
+		        minor, dlerror());
 		return;
 	}
 	driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-	report = driver ? dlsym(driver, "simgpu_block") : NULL;
+	if (driver) {
+		report = dlsym(driver, "simgpu_block");
+		*(void **)&set_bounds = dlsym(driver, "simgpu_set_bounds");
+	}
 	*(void **)&torch_attach = dlsym(shim, "simgpu_torch_attach");
-	if (!report || !torch_attach)
+	if (!report || !set_bounds || !torch_attach) {
+		fprintf(stderr,
+		        "simgpu: PyTorch %d.%d: the libraries are not "
+		        "of one build\n",
+		        major, minor);
 		return;
-	torch_attach((void (*)(int, uint64_t, int64_t))(uintptr_t)report);
+	}
+	set_bounds(torch_attach(
+	                   (void (*)(int, uint64_t, int64_t))(uintptr_t)report)
+	                   ? SIMGPU_BOUNDS_PYTORCH
+	                   : SIMGPU_BOUNDS_ALLOCATIONS);
 }

@@ -39,7 +39,8 @@ void on_trace(report_block report, const TraceEntry &entry)
 		report(entry.device_, entry.addr_, -bytes);
 }
 
-void follow_blocks(report_block report)
+/* False if there is nothing to follow. */
+bool follow_blocks(report_block report)
 {
 	namespace allocator = c10::cuda::CUDACachingAllocator;
 	int devices = 0;
@@ -48,25 +49,26 @@ void follow_blocks(report_block report)
 	 * allocators of known devices only, and init() adds what is missing. */
 	if (!allocator::get()->initialized()) {
 		if (cudaGetDeviceCount(&devices) != cudaSuccess)
-			return;
+			return false;
 		allocator::init(devices);
 	}
 	allocator::attachAllocatorTraceTracker(
 	        [report](const TraceEntry &entry) { on_trace(report, entry); });
+	return true;
 }
 
 } // namespace
 
-extern "C" __attribute__((visibility("default"))) void simgpu_torch_attach(
+/* Whether PyTorch reports its blocks from now on. */
+extern "C" __attribute__((visibility("default"))) int simgpu_torch_attach(
         report_block report)
 {
 	disable_cudnn();
 	try {
-		follow_blocks(report);
+		return follow_blocks(report);
 	} catch (const std::exception &error) {
-		/* The cudaMallocAsync back end has no tracker; the driver then
-		 * takes its own allocations as blocks. */
-		std::fprintf(stderr,
-		        "simgpu: PyTorch's allocator reports no blocks\n");
+		/* The cudaMallocAsync back end has no tracker, and each of its
+		 * blocks is an allocation of the driver. */
+		return false;
 	}
 }
