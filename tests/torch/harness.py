@@ -48,6 +48,7 @@ class Outcome:
     out: str
     err: str
     seconds: float
+    cpu_seconds: float  # of processors, all threads
     host_bytes: int  # resident set at its largest
     report: dict  # SIMGPU_REPORT
     plan: dict  # TAPESWAP_PLAN
@@ -150,7 +151,7 @@ def _wait(process, timeout):
     finally:
         timer.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
-    return usage.ru_maxrss * 1024, late.is_set()
+    return usage, late.is_set()
 
 
 def launch(spec):
@@ -170,7 +171,7 @@ def launch(spec):
                 stderr=err,
                 start_new_session=True,
             )
-            host_bytes, late = _wait(process, spec.timeout)
+            usage, late = _wait(process, spec.timeout)
             seconds = time.monotonic() - started
             out.seek(0)
             err.seek(0)
@@ -185,7 +186,8 @@ def launch(spec):
             out=texts[0],
             err=texts[1],
             seconds=seconds,
-            host_bytes=host_bytes,
+            cpu_seconds=usage.ru_utime + usage.ru_stime,
+            host_bytes=usage.ru_maxrss * 1024,
             report=_load(f"{folder}/report.json"),
             plan=_load(f"{folder}/plan.json"),
             status=_load(f"{folder}/status.json"),

@@ -6,6 +6,9 @@
 #include "tests/simgpu/exact/functors.h"
 #include "tests/simgpu/exact/layout.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace sgx
 {
 
@@ -326,10 +329,35 @@ static Type dispatched_type(const std::string &name)
 	return number >= 1 && number <= 9 ? order[number - 1] : Type::NONE;
 }
 
+/* linspace of float: the lambda holds start, end, steps, the step and where
+ * the second half begins, which is counted from the end. */
+static bool run_linspace(const Launch &launch)
+{
+	const std::string &name = launch.kernel.arguments[1];
+	size_t at = name.rfind("{lambda()#");
+	float start = launch.param<float>(1), end = launch.param<float>(1, 4);
+	int64_t n = launch.param<int64_t>(1, 8);
+	float step = launch.param<float>(1, 16);
+	int64_t half = launch.param<int64_t>(1, 24);
+	float *out = at_address<float>(launch.param<uint64_t>(2));
+
+	if (at == std::string::npos || name.compare(at, 12, "{lambda()#2}") ||
+	        name.find("linspace_cuda_out(") == std::string::npos ||
+	        name.find("::{lambda()#2}") == std::string::npos)
+		return false;
+	for (int64_t i = 0; i < launch.param<int32_t>(0); i++)
+		out[i] = i < half ? start + step * (float)i
+		                  : end - step * (float)(n - i - 1);
+	return true;
+}
+
 /* arange: <index, lambda>(n, lambda, result); the lambda holds start and
  * step. */
 static bool run_with_index(const Launch &launch)
 {
+	if (launch.kernel.has("linspace_cuda_out("))
+		return launch.kernel.arguments.size() == 2 &&
+		       run_linspace(launch);
 	if (launch.kernel.arguments.size() != 2 ||
 	        launch.kernel.arguments[1].find("arange_cuda_out") ==
 	                std::string::npos)
@@ -357,7 +385,86 @@ static bool run_with_index(const Launch &launch)
 	});
 }
 
+/* <outputs, functor, pointers, ...>(n, functor, pointers to both gradients,
+ * input, weight and gradient, calculators of inputs and of outputs, in
+ * elements) */
+bool run_prelu_backward(const Launch &launch)
+{
+	int64_t n = launch.param<int32_t>(0);
+	uint8_t *data[5];
+	static int64_t in[3][BATCH], out[2][BATCH];
+	size_t bracket = launch.kernel.name.find("{lambda(float, float, float)");
+
+	if (launch.param_bytes(2) != 40 || bracket == std::string::npos ||
+	        launch.param_bytes(3) != calculator_bytes(3) ||
+	        launch.param_bytes(4) != calculator_bytes(2))
+		return false;
+	for (unsigned i = 0; i < 5; i++)
+		data[i] = at_address<uint8_t>(launch.param<uint64_t>(2, i * 8));
+	Offsets inputs(3, launch.param_data(3), sizeof(float));
+	Offsets outputs(2, launch.param_data(4), sizeof(float));
+	for (int64_t done = 0; done < n; done += BATCH) {
+		size_t count = (size_t)std::min<int64_t>(n - done, BATCH);
+
+		inputs.next(count, in);
+		outputs.next(count, out);
+		for (size_t i = 0; i < count; i++) {
+			float x = read_at<float>(data[2] + in[0][i]);
+			float weight = read_at<float>(data[3] + in[1][i]);
+			float grad = read_at<float>(data[4] + in[2][i]);
+			float first = x > 0 ? grad : weight * grad;
+			float second = x > 0 ? 0 : x * grad;
+
+			memcpy(data[0] + out[0][i], &first, sizeof(float));
+			memcpy(data[1] + out[1][i], &second, sizeof(float));
+		}
+	}
+	return true;
+}
+
+/* <T, calculator>(n, gradients of both halves, input, gradient, calculator in
+ * elements, bytes from one half to the other) */
+static bool run_glu_backward(const Launch &launch)
+{
+	int64_t n = launch.param<int32_t>(0);
+	uint8_t *into = at_address<uint8_t>(launch.param<uint64_t>(1));
+	const uint8_t *in = at_address<uint8_t>(launch.param<uint64_t>(2));
+	const uint8_t *grad = at_address<uint8_t>(launch.param<uint64_t>(3));
+	int64_t into_half = launch.param<int64_t>(5);
+	int64_t in_half = launch.param<int64_t>(6);
+	static int64_t at[3][BATCH];
+
+	if (launch.param_bytes(4) != calculator_bytes(3))
+		return false;
+	Offsets offsets(3, launch.param_data(4),
+	        (int64_t)size_of(launch.kernel.type(0)));
+	return with_float(launch.kernel.type(0), [&](auto t) {
+		using T = decltype(t);
+		using M = Math<T>;
+
+		for (int64_t done = 0; done < n; done += BATCH) {
+			size_t count = (size_t)std::min<int64_t>(
+			        n - done, BATCH);
+
+			offsets.next(count, at);
+			for (size_t i = 0; i < count; i++) {
+				M a = (M)read_at<T>(in + at[1][i]);
+				M b = (M)read_at<T>(in + at[1][i] + in_half);
+				M g = (M)read_at<T>(grad + at[2][i]);
+				M s = 1 / (1 + std::exp(-b));
+				T first = convert<T>(s * g);
+				T second = convert<T>((1 - s) * s * g * a);
+
+				memcpy(into + at[0][i], &first, sizeof(T));
+				memcpy(into + at[0][i] + into_half, &second,
+				        sizeof(T));
+			}
+		}
+	});
+}
+
 const Family elementwise_families[] = {
+        {"glu_backward_kernel", run_glu_backward},
         {"vectorized_elementwise_kernel", run_vectorized},
         {"unrolled_elementwise_kernel", run_unrolled},
         {"elementwise_kernel", run_strided},

@@ -360,7 +360,9 @@ static bool run_norm(const Launch &launch, const Lists &lists)
 	using M = Math<T>;
 	/* max_chunks_per_tensor, or, newer, where each tensor's begin. */
 	bool by_tensor = launch.param_bytes(3) == 8;
-	Norm norm = norm_of(launch.kernel.name, by_tensor);
+	bool greatest = launch.kernel.has("LpMaxFunctor<");
+	Norm norm = greatest ? Norm::INFINITE
+	                     : norm_of(launch.kernel.name, by_tensor);
 	M *partial = at_address<M>(launch.param<uint64_t>(2));
 	int32_t first = read_at<int32_t>(lists.data + lists.end - 4);
 	int32_t most = launch.param<int32_t>(3);
@@ -372,10 +374,13 @@ static bool run_norm(const Launch &launch, const Lists &lists)
 		Part part = part_of(lists, b);
 		const T *in = list_at<T>(lists, 0, part);
 		int64_t tensor = first + (int64_t)part.tensor;
-		double sum = 0;
+		double sum = greatest ? -INFINITY : 0;
 
 		for (int64_t i = 0; i < part.n; i++) {
-			double x = std::fabs((double)(M)in[i]);
+			double x = (double)(M)in[i];
+
+			if (!greatest)
+				x = std::fabs(x);
 
 			if (norm == Norm::INFINITE)
 				sum = x > sum || x != x ? x : sum;
@@ -597,7 +602,8 @@ static bool run_multi_tensor(const Launch &launch)
 		else if (launch.kernel.has(
 		                 "amp_foreach_non_finite_check_and_unscale"))
 			done = run_unscale<T>(launch, lists);
-		else if (functor.find("LpNormFunctor<") != std::string::npos)
+		else if (functor.find("LpNormFunctor<") != std::string::npos ||
+		         functor.find("LpMaxFunctor<") != std::string::npos)
 			done = run_norm<T>(launch, lists);
 		else if (shape_of(functor, &shape))
 			done = run_list_op<T>(launch, lists, functor, shape);
@@ -610,7 +616,9 @@ static bool run_multi_tensor(const Launch &launch)
 static bool run_norm_cleanup(const Launch &launch)
 {
 	bool by_tensor = launch.param_bytes(2) == 8;
-	Norm norm = norm_of(launch.kernel.name, by_tensor);
+	bool greatest = launch.kernel.family == "lpmax_cleanup";
+	Norm norm = greatest ? Norm::INFINITE
+	                     : norm_of(launch.kernel.name, by_tensor);
 	int32_t most = launch.param<int32_t>(2);
 	const int64_t *begins = at_address<int64_t>(launch.param<uint64_t>(2));
 	bool root = launch.kernel.arguments.size() < 4 ||
@@ -619,7 +627,11 @@ static bool run_norm_cleanup(const Launch &launch)
 
 	if (norm == Norm::UNKNOWN)
 		return false;
-	return with_float(launch.kernel.type(2), [&](auto t) {
+	Type out = launch.kernel.type(greatest ? 0 : 2);
+	/* The greatest of narrow types is kept in their own. */
+	if (greatest && out != Type::F32)
+		return false;
+	return with_float(out, [&](auto t) {
 		using T = decltype(t);
 		const float *partial =
 		        at_address<float>(launch.param<uint64_t>(0));
@@ -630,7 +642,7 @@ static bool run_norm_cleanup(const Launch &launch)
 			        by_tensor ? begins[tensor] : tensor * most;
 			int64_t to =
 			        by_tensor ? begins[tensor + 1] : from + most;
-			double sum = 0;
+			double sum = greatest ? -INFINITY : 0;
 
 			for (int64_t i = from; i < to; i++) {
 				double x = partial[i];
@@ -651,6 +663,7 @@ static bool run_norm_cleanup(const Launch &launch)
 const Family foreach_families[] = {
         {"multi_tensor_apply_kernel", run_multi_tensor},
         {"lpnorm_cleanup", run_norm_cleanup},
+        {"lpmax_cleanup", run_norm_cleanup},
         {"amp_update_scale_cuda_kernel", run_update_scale},
         {nullptr, nullptr},
 };

@@ -7,6 +7,8 @@
 
 #include "tests/simgpu/exact/functors.h"
 
+#include <utility>
+
 namespace sgx
 {
 
@@ -48,21 +50,18 @@ template <class M> bool compare(int32_t op, M a, M b)
 	}
 }
 
+template <class Op, class M, size_t... input>
+void apply(const Op &op, M *out, const M *const *in, size_t n,
+        std::index_sequence<input...>)
+{
+	for (size_t i = 0; i < n; i++)
+		out[i] = op(in[input][i]...);
+}
+
 template <class Op, class M, unsigned arity>
 void body(const Capture &capture, M *out, const M *const *in, size_t n)
 {
-	const Op op(capture);
-
-	for (size_t i = 0; i < n; i++) {
-		if constexpr (arity == 0)
-			out[i] = op();
-		else if constexpr (arity == 1)
-			out[i] = op(in[0][i]);
-		else if constexpr (arity == 2)
-			out[i] = op(in[0][i], in[1][i]);
-		else
-			out[i] = op(in[0][i], in[1][i], in[2][i]);
-	}
+	apply(Op(capture), out, in, n, std::make_index_sequence<arity>());
 }
 
 /* A functor says itself how many values it holds, if it says so at all. */

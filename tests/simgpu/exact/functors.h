@@ -45,7 +45,7 @@ struct Capture {
 };
 
 constexpr size_t BATCH = 512; /* elements at a time */
-constexpr unsigned MAX_INPUTS = 3;
+constexpr unsigned MAX_INPUTS = 7;
 
 template <class M>
 using Body = void (*)(

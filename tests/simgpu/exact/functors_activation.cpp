@@ -30,6 +30,25 @@ template <class M> struct Elu : Held<M, 3> {
 		              : a * this->held[2];
 	}
 };
+template <class M> struct EluBackward : Held<M, 3> {
+	bool of_result;
+	explicit EluBackward(const Capture &capture) : Held<M, 3>(capture)
+	{
+		of_result = capture.bytes > 3 * sizeof(M) &&
+		            capture.data[3 * sizeof(M)];
+	}
+	M operator()(M grad, M b) const
+	{
+		M alpha = this->held[0], positive = this->held[1];
+		M inner = this->held[2];
+
+		if (b > 0)
+			return grad * positive;
+		if (of_result)
+			return grad * inner * (b + alpha);
+		return grad * inner * alpha * (M)std::exp(b * inner);
+	}
+};
 template <class M> struct Softplus : Held<M, 2> {
 	using Held<M, 2>::Held;
 	M operator()(M a) const
@@ -210,6 +229,47 @@ template <class M> struct CrossEntropyBackward : Plain {
 		return grad * (a - target) / std::max((1 - a) * a, M(1e-12));
 	}
 };
+/* Group norm: x or, backward, grad and x by factors of their channel. */
+template <class M> struct ScaleAndShift : Plain {
+	using Plain::Plain;
+	M operator()(M x, M scale, M shift) const
+	{
+		return x * scale + shift;
+	}
+};
+template <class M> struct Centered : Plain {
+	using Plain::Plain;
+	M operator()(M x, M mean, M scale) const
+	{
+		return (x - mean) * scale;
+	}
+};
+template <class M> struct Scale : Plain {
+	using Plain::Plain;
+	M operator()(M a, M b) const
+	{
+		return a * b;
+	}
+};
+template <class M> struct TwoScaled : Plain {
+	using Plain::Plain;
+	M operator()(M grad, M x, M a, M b, M c) const
+	{
+		return a * grad + b * x + c;
+	}
+};
+/* Batch norm backward, what it is divided by held. */
+template <class M> struct Normalized : Held<M, 1> {
+	using Held<M, 1>::Held;
+	M operator()(M grad, M x, M weight, M mean, M scale, M dot, M sum) const
+	{
+		M share = this->held[0];
+		M slope = scale * scale * dot * share;
+
+		return (grad - sum * share - (x - mean) * slope) * weight *
+		       scale;
+	}
+};
 template <class M> struct InverseDeviation : Held<M, 1> {
 	using Held<M, 1>::Held;
 	M operator()(M a) const
@@ -221,6 +281,7 @@ template <class M> struct InverseDeviation : Held<M, 1> {
 const Functor activation_functors[] = {
         real<LeakyReluBackward, 2>("*::leaky_relu_backward_kernel(*"),
         real<LeakyRelu, 1>("*::leaky_relu_kernel(*"),
+        real<EluBackward, 2>("*::elu_backward_kernel(*"),
         real<Elu, 1>("*::elu_kernel(*"),
         real<SoftplusBackward, 2>("*::softplus_backward_kernel(*"),
         real<Softplus, 1>("*::softplus_kernel(*"),
@@ -243,6 +304,12 @@ const Functor activation_functors[] = {
         real<Huber, 2>("*::huber_kernel_cuda(*"),
         real<CrossEntropyBackward, 3>("*binary_cross_entropy_backward_*"),
         real<CrossEntropy, 2>("*binary_cross_entropy_out_*"),
+        real<ScaleAndShift, 3>("*::GroupNormKernelImplInternal<*::{lambda(*)#3}"),
+        real<Centered, 3>("*::GroupNormKernelImplInternal<*::{lambda(*)#2}"),
+        real<TwoScaled, 5>("*::GroupNormBackwardKernelImplInternal<*::{lambda("
+                           "*, *, *, *, *)#*}"),
+        real<Scale, 2>("*::GroupNormBackwardKernelImplInternal<*::{lambda(*)#1}"),
+        real<Normalized, 7>("*::batch_norm_elementwise_backward_train(*"),
         real<InverseDeviation, 1>("*::batch_norm_calc_invstd(*"),
         {},
 };

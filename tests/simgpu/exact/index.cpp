@@ -123,6 +123,38 @@ static bool run_gather_slices(const Launch &launch)
 	});
 }
 
+/* What becomes of an element that is scattered to one that is there. */
+enum class Merge { ADD, MULTIPLY, MAXIMUM, MINIMUM, UNKNOWN };
+
+static Merge merge_of(const std::string &name)
+{
+	static const struct {
+		const char *text;
+		Merge merge;
+	} names[] = {
+	        {"ReduceAdd", Merge::ADD},
+	        {"ReduceMultiply", Merge::MULTIPLY},
+	        {"ReduceMaximum", Merge::MAXIMUM},
+	        {"ReduceMinimum", Merge::MINIMUM},
+	};
+
+	for (const auto &entry : names)
+		if (name.find(entry.text) != std::string::npos)
+			return entry.merge;
+	return Merge::UNKNOWN;
+}
+
+template <class M> static M merged(Merge merge, M a, M b)
+{
+	if (merge == Merge::ADD)
+		return a + b;
+	if (merge == Merge::MULTIPLY)
+		return a * b;
+	if (a != a || b != b)
+		return a != a ? a : b;
+	return (merge == Merge::MAXIMUM) == (a > b) ? a : b;
+}
+
 /*
  * _scatter_gather_elementwise_kernel<threads, elements, lambda>(n, lambda):
  * gather, scatter and scatter-add. The lambda holds an OffsetCalculator for
@@ -147,14 +179,15 @@ static bool run_scatter_gather(const Launch &launch)
 		return false;
 	bool scatter = arguments[0] == "true";
 	bool assigns = lambda.find("TensorAssign") != std::string::npos;
-	bool adds = lambda.find("ReduceAdd") != std::string::npos;
+	Merge merge = merge_of(lambda);
 	Type type = type_of(arguments[1]);
 	size_t bytes = size_of(type);
 	if (!arguments[1].compare(0, strlen("at::native::OpaqueType<"),
 	            "at::native::OpaqueType<"))
 		bytes = (size_t)atoi(arguments[1].c_str() +
 		                     strlen("at::native::OpaqueType<"));
-	if (!bytes || (!assigns && (!adds || type == Type::NONE)))
+	if (!bytes ||
+	        (!assigns && (merge == Merge::UNKNOWN || type == Type::NONE)))
 		return false;
 	const uint8_t *data = launch.param_data(1);
 	auto word = [&](size_t i) {
@@ -188,8 +221,8 @@ static bool run_scatter_gather(const Launch &launch)
 			with_type(type, [&](auto t) {
 				using T = decltype(t);
 				using M = Math<T>;
-				T sum = convert<T>((M)((M)read_at<T>(to) +
-				                       (M)read_at<T>(from)));
+				T sum = convert<T>(merged(merge,
+				        (M)read_at<T>(to), (M)read_at<T>(from)));
 
 				memcpy(to, &sum, sizeof(T));
 			});

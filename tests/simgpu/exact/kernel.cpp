@@ -81,6 +81,57 @@ Kernel::Kernel(const char *demangled) : name(demangled)
 	family = name.substr(start, end - start);
 }
 
+/* A type by name, AccumulateType<...>::type among them. */
+static Type named_type(const std::string &name)
+{
+	static const char accumulate[] = "at::AccumulateType<";
+	size_t open = name.find(accumulate);
+
+	if (open == std::string::npos)
+		return type_of(name);
+	Type type = type_of(name.substr(open + sizeof(accumulate) - 1,
+	        name.find(',', open) - open - sizeof(accumulate) + 1));
+	if (type == Type::NONE || type == Type::F64)
+		return type;
+	return is_float(type) ? Type::F32 : Type::I64;
+}
+
+Type Kernel::pointee(size_t i) const
+{
+	size_t open = name.size();
+	int depth = 0;
+
+	if (name.empty() || name.back() != ')')
+		return Type::NONE;
+	while (open--) {
+		if (closes(name[open]))
+			depth++;
+		if (opens(name[open]) && --depth == 0)
+			break;
+	}
+	std::vector<std::string> parameters =
+	        split_arguments(bracketed(name, open));
+	if (i >= parameters.size() || parameters[i].back() != '*')
+		return Type::NONE;
+	std::string type = parameters[i].substr(0, parameters[i].size() - 1);
+	for (const char *qualifier : {" const", " volatile"}) {
+		size_t at = type.rfind(qualifier);
+
+		if (at != std::string::npos &&
+		        at + strlen(qualifier) == type.size())
+			type.resize(at);
+	}
+	return named_type(type);
+}
+
+Type Kernel::first_float() const
+{
+	for (const std::string &argument : arguments)
+		if (is_float(type_of(argument)))
+			return type_of(argument);
+	return Type::NONE;
+}
+
 /* The name in front of the arguments of a function that is no template. */
 static std::string function_name(const std::string &name)
 {
@@ -105,7 +156,10 @@ static Run find(const Kernel &kernel)
 	                foreach_families, softmax_families, norm_families,
 	                batch_norm_families, index_families, loss_families,
 	                image_families, attention_families, blas_families,
-	                sort_families, scan_families, lookup_families}) {
+	                sort_families, scan_families, lookup_families,
+	                embedding_families, select_families,
+	                group_norm_families, window_families, resize_families,
+	                depthwise_families}) {
 		for (; table->name; table++)
 			if (kernel.family == table->name ||
 			        function == table->name)

@@ -40,6 +40,11 @@ struct Kernel {
 	{
 		return name.find(text) != std::string::npos;
 	}
+	/* The element type that the i-th parameter points to, by the signature
+	 * that ends the name. */
+	Type pointee(size_t i) const;
+	/* The first floating type among the template's arguments. */
+	Type first_float() const;
 	/* The i-th template argument as an element type. */
 	Type type(size_t i) const
 	{
@@ -106,6 +111,12 @@ extern const Family blas_families[];
 extern const Family sort_families[];
 extern const Family scan_families[];
 extern const Family lookup_families[];
+extern const Family embedding_families[];
+extern const Family select_families[];
+extern const Family group_norm_families[];
+extern const Family window_families[];
+extern const Family resize_families[];
+extern const Family depthwise_families[];
 
 } // namespace sgx
 

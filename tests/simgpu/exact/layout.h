@@ -12,6 +12,7 @@ namespace sgx
 {
 
 constexpr unsigned MAX_DIMS = 25;
+constexpr unsigned MAX_OPERANDS = 8; /* of an OffsetCalculator */
 
 /* Bytes of an OffsetCalculator for so many operands: dims; a size with its
  * reciprocal for each dimension; a stride for each dimension and operand. */
@@ -39,8 +40,8 @@ class Offsets
 	bool contiguous_;
 	unsigned operands_, dims_;
 	int64_t sizes_[MAX_DIMS], index_[MAX_DIMS];
-	int64_t strides_[4][MAX_DIMS];
-	int64_t at_[4];
+	int64_t strides_[MAX_OPERANDS][MAX_DIMS];
+	int64_t at_[MAX_OPERANDS];
 };
 
 /* at::cuda::detail::TensorInfo<T, unsigned int>. */
@@ -62,6 +63,8 @@ struct TensorInfo {
 	}
 };
 
+/* unrolled_elementwise_kernel_for_multi_outputs of prelu's gradients. */
+bool run_prelu_backward(const Launch &launch);
 /* _scatter_gather_elementwise_kernel with one value for all indices. */
 bool run_scatter_fill(const Launch &launch);
 
@@ -69,6 +72,42 @@ template <class T> T *at_address(uint64_t address)
 {
 	return reinterpret_cast<T *>((uintptr_t)address);
 }
+
+/* The i-th element of an array of that type. Where speed matters little. */
+inline double element(Type type, uint64_t array, int64_t i)
+{
+	double value = 0;
+
+	with_type(type, [&](auto t) {
+		using T = decltype(t);
+
+		value = (double)(Math<T>)at_address<const T>(array)[i];
+	});
+	return value;
+}
+inline void set_element(Type type, uint64_t array, int64_t i, double value)
+{
+	with_type(type, [&](auto t) {
+		using T = decltype(t);
+
+		at_address<T>(array)[i] = convert<T>((Math<T>)value);
+	});
+}
+
+/* GenericPackedTensorAccessor<T, N, traits, I>. */
+template <int N, class I> struct Packed {
+	uint64_t data;
+	I sizes[N], strides[N];
+
+	int64_t at(const int64_t (&index)[N]) const
+	{
+		int64_t offset = 0;
+
+		for (int i = 0; i < N; i++)
+			offset += index[i] * (int64_t)strides[i];
+		return offset;
+	}
+};
 
 } // namespace sgx
 

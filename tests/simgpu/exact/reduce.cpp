@@ -81,6 +81,40 @@ struct Any {
 		acc = acc != 0 || x != 0;
 	}
 };
+struct GreatestSize {
+	double acc = 0;
+	void add(double x, int64_t)
+	{
+		x = std::fabs(x);
+		if (acc == acc && (x > acc || x != x))
+			acc = x;
+	}
+};
+struct LeastSize {
+	double acc = std::numeric_limits<double>::infinity();
+	void add(double x, int64_t)
+	{
+		x = std::fabs(x);
+		if (acc == acc && (x < acc || x != x))
+			acc = x;
+	}
+};
+struct Extremes {
+	Least least;
+	Greatest greatest;
+	void add(double x, int64_t i)
+	{
+		least.add(x, i);
+		greatest.add(x, i);
+	}
+};
+struct Values { /* all of them, for what depends on the launch */
+	std::vector<double> all;
+	void add(double x, int64_t)
+	{
+		all.push_back(x);
+	}
+};
 struct Moments { /* Welford's */
 	double mean = 0, m2 = 0, n = 0;
 	void add(double x, int64_t)
@@ -286,6 +320,30 @@ static bool reduce_moments(const Reduction &r, const std::string &ops)
 	});
 }
 
+/* The least and the greatest, of one type. */
+static bool reduce_extremes(const Reduction &r)
+{
+	return reduce<Extremes>(r, [&](const Extremes &acc, uint64_t o) {
+		put(r.out, r.dst[0] + r.output_dst[o], acc.least.acc);
+		put(r.out, r.dst[1] + r.output_dst[o], acc.greatest.acc);
+	});
+}
+
+/* The functor holds the norm's number. */
+static bool reduce_norm(const Reduction &r)
+{
+	double p = r.in == Type::F64 ? read_at<double>(r.ops)
+	                             : (double)read_at<float>(r.ops);
+
+	return reduce_to<Values>(r, [&](const Values &values) {
+		double sum = 0;
+
+		for (double x : values.all)
+			sum += std::pow(std::fabs(x), p);
+		return std::pow(sum, 1 / p);
+	});
+}
+
 /* <threads, results a thread, ReduceOp<...>>(op) */
 static bool run_reduce(const Launch &launch)
 {
@@ -319,6 +377,16 @@ static bool run_reduce(const Launch &launch)
 			return root ? std::sqrt(a.acc) : a.acc;
 		});
 	}
+	if (is("::NormOps<"))
+		return reduce_norm(r);
+	if (is("::AbsMaxOps<"))
+		return reduce_to<GreatestSize>(
+		        r, [](const GreatestSize &a) { return a.acc; });
+	if (is("::AbsMinOps<"))
+		return reduce_to<LeastSize>(
+		        r, [](const LeastSize &a) { return a.acc; });
+	if (is("::MinMaxOps<"))
+		return reduce_extremes(r);
 	if (is("::NormOneOps<"))
 		return reduce_to<SumAbs>(
 		        r, [](const SumAbs &a) { return a.acc; });

@@ -17,7 +17,7 @@ static Scan scan_of(const Kernel &kernel)
 {
 	if (kernel.has("logcumsumexp"))
 		return Scan::LOG_SUM_EXP;
-	if (kernel.has("std::plus<") || kernel.has("cuda::std::__4::plus<"))
+	if (kernel.has("std::plus<") || kernel.has("SumOp<") || kernel.has("cuda::std::__4::plus<"))
 		return Scan::SUM;
 	if (kernel.has("std::multiplies<"))
 		return Scan::PRODUCT;
@@ -163,17 +163,23 @@ static bool run_scan_init(const Launch &launch)
 	return launch.kernel.has("ScanTileState<");
 }
 
-/* DeviceScanKernel<policy, T const *, T *, tiles, op, NullType, ...>(in, out,
- * tiles, first tile, op, initial value, n): inclusive, between plain arrays */
+/* DeviceScanKernel<policy, T const *, T *, tiles, op, first, ...>(in, out,
+ * tiles, first tile, op, first value, n), between plain arrays: inclusive, or
+ * exclusive from the identity where there is a first value */
 static bool run_scan(const Launch &launch)
 {
 	const auto &arguments = launch.kernel.arguments;
 	Scan scan = scan_of(launch.kernel);
 
 	if (arguments.size() < 7 || scan == Scan::UNKNOWN ||
-	        arguments[6] != "unsigned int" ||
-	        arguments[5].find("NullType") == std::string::npos ||
-	        launch.param_bytes(6) != 4)
+	        arguments[6] != "unsigned int" || launch.param_bytes(6) != 4)
+		return false;
+	bool inclusive = arguments[5].find("NullType") != std::string::npos;
+	/* Whether it is known only on the device, then the value. */
+	if (!inclusive && (arguments[5].find("InputValue<") ==
+	                                  std::string::npos ||
+	                          scan != Scan::SUM || launch.param<bool>(5) ||
+	                          launch.param<int64_t>(5, 8)))
 		return false;
 	std::string in_type = arguments[1], out_type = arguments[2];
 	Type type = type_of(out_type.substr(0, out_type.size() - 1));
@@ -184,7 +190,7 @@ static bool run_scan(const Launch &launch)
 
 		scan_row(scan, at_address<T>(launch.param<uint64_t>(0)),
 		        at_address<T>(launch.param<uint64_t>(1)),
-		        launch.param<uint32_t>(6), 1, true);
+		        launch.param<uint32_t>(6), 1, inclusive);
 	});
 }
 

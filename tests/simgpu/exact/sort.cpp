@@ -355,7 +355,50 @@ static bool run_top_k(const Launch &launch)
 	});
 }
 
+/* One of each slice in order: gatherKthValue(in, size, k, slices, stride,
+ * values, indices), k from 1; gatherMedian(values, indices, in, size, slices,
+ * stride, whether nan is left out), the lower middle. */
+static bool run_kth(const Launch &launch)
+{
+	bool median = launch.kernel.family == "gatherMedian";
+	TensorInfo in = launch.param<TensorInfo>(median ? 2 : 0);
+	TensorInfo values = launch.param<TensorInfo>(median ? 0 : 5);
+	TensorInfo indices = launch.param<TensorInfo>(median ? 1 : 6);
+	uint32_t n = launch.param<uint32_t>(median ? 3 : 1);
+	uint32_t k = median ? (n + 1) / 2 : launch.param<uint32_t>(2);
+	uint32_t slices = launch.param<uint32_t>(median ? 4 : 3);
+	int64_t stride = launch.param<uint32_t>(median ? 5 : 4);
+
+	if (launch.param_bytes(0) != sizeof(TensorInfo) || k < 1 || k > n ||
+	        (median && launch.param<bool>(6)))
+		return false;
+	return with_type(launch.kernel.type(0), [&](auto t) {
+		using T = decltype(t);
+		std::vector<Math<T>> keys(n);
+		std::vector<size_t> order;
+
+		for (uint32_t s = 0; s < slices; s++) {
+			const T *from = at_address<T>(in.data) + in.offset(s);
+			size_t found;
+
+			for (uint32_t i = 0; i < n; i++)
+				keys[i] = (Math<T>)from[i * stride];
+			sort_order(keys, false, &order);
+			found = order[k - 1];
+			/* Of a slice with nan the median is nan. */
+			if (median && keys[order[n - 1]] != keys[order[n - 1]])
+				found = order[n - 1];
+			at_address<T>(values.data)[values.offset(s)] =
+			        from[(int64_t)found * stride];
+			at_address<int64_t>(indices.data)[indices.offset(s)] =
+			        (int64_t)found;
+		}
+	});
+}
+
 const Family sort_families[] = {
+        {"gatherKthValue", run_kth},
+        {"gatherMedian", run_kth},
         {"bitonicSortKVInPlace", run_sort_slices},
         {"warpMergeSortKVInPlace", run_sort_slices},
         {"radixSortKVInPlace", run_sort_slices},
