@@ -70,6 +70,9 @@ void ts_agent_stop(void)
 	if (!atomic_load(&ts_agent.started) ||
 	        atomic_exchange(&ts_agent.stopped, true))
 		return;
+	for (int device = 0; device < TS_AGENT_DEVICES; device++)
+		if (ts_agent_pager(device))
+			ts_pager_quiet(ts_agent_pager(device));
 	ts_profiler_stop();
 	ts_status_write_all();
 	/* Nothing is freed: other threads may still be launching. */
@@ -96,7 +99,8 @@ static struct ts_pager *make_pager(int device)
 	struct ts_pager_options options = {.device = device,
 	        .host_limit_bytes = ts_agent.host_limit_bytes,
 	        .unit_bytes = UNIT_BYTES,
-	        .page_bytes = PAGE_BYTES};
+	        .page_bytes = PAGE_BYTES,
+	        .helper_thread = ts_agent.config.helper == TS_HELPER_THREAD};
 	struct ts_pager *pager, *other;
 	size_t free_bytes, total_bytes;
 	uint32_t peers;

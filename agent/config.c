@@ -14,6 +14,10 @@
 #define MAX_NAME_BYTES 64
 
 static const struct ts_setting settings[] = {
+        {"TAPESWAP_HELPER", TS_SETTING_CHOICE, "thread", "thread, inline",
+                "who pins host memory and moves ahead of need: a thread of "
+                "tapeswap's, or the program's own",
+                offsetof(struct ts_config, helper)},
         {"TAPESWAP_HOST_LIMIT", TS_SETTING_SIZE, "", NULL,
                 "pinned host memory for what is moved out (default: 80 % of "
                 "what the host and its cgroup have free at start)",

@@ -22,6 +22,11 @@ enum ts_timing_way {
 	TS_TIMING_CUPTI,  /* activity records, where CUPTI can be had */
 };
 
+enum ts_helper_way {
+	TS_HELPER_THREAD, /* a thread of the agent's for each device */
+	TS_HELPER_INLINE, /* none: the program's threads do its work */
+};
+
 enum ts_limit_unit {
 	TS_LIMIT_NONE,
 	TS_LIMIT_BYTES,
@@ -61,6 +66,7 @@ struct ts_config {
 	int log_level;              /* enum ts_log_level */
 	int timing;                 /* enum ts_timing_way */
 	bool replay;                /* what can be launched again is proved */
+	int helper;                 /* enum ts_helper_way */
 	bool strict;
 	bool ipc;
 	char plan[TS_CONFIG_PATH_BYTES]; /* "": none; placeholders replaced */

@@ -3,7 +3,7 @@
  * Work that is done before it is needed, once the step is known: what will go
  * next is copied out while it is still there, so that taking its chunk is all
  * that is left to do; and what is used next is brought back, at the cost of
- * what is used later. By whoever finds the gate open, every few ops.
+ * what is used later. Every few ops, by the helper or who finds it at work.
  */
 #include "runtime/pager_internal.h"
 
@@ -100,22 +100,16 @@ static void prefetch(struct ts_pager *pager)
 void ts_pager_ahead(struct ts_pager *pager)
 {
 	CUresult rc = CUDA_SUCCESS;
-	bool entered;
 
-	if (!atomic_load(&pager->foresee.period) ||
-	        !ts_mutex_try_lock(&pager->gate))
-		return;
-	entered = ts_pager_enter_context(pager);
+	ts_mutex_unlock(&pager->lock);
 	ts_copyq_poll(&pager->out, &pager->lock);
 	ts_copyq_poll(&pager->in, &pager->lock);
 	ts_mutex_lock(&pager->lock);
 	ts_streams_poll(&pager->streams, &pager->lock);
 	/* A plan says itself what is done when. */
-	if (!pager->enforce)
-		rc = clean(pager);
-	if (!pager->enforce && rc == CUDA_SUCCESS)
+	if (pager->enforce)
+		return;
+	rc = clean(pager);
+	if (rc == CUDA_SUCCESS)
 		prefetch(pager);
-	ts_mutex_unlock(&pager->lock);
-	ts_pager_leave_context(pager, entered);
-	ts_mutex_unlock(&pager->gate);
 }

@@ -280,7 +280,6 @@ static int choose_without_slots(struct ts_pager *pager,
 /* Pinned slots for all that has to be saved; 1 where the lock was let go. */
 static int need_slots(struct ts_pager *pager, struct ts_shortage *ret_shortage)
 {
-	struct ts_hostslab *slab;
 	uint64_t begin = ts_now_ns();
 	size_t saves = 0;
 	int rc;
@@ -290,17 +289,15 @@ static int need_slots(struct ts_pager *pager, struct ts_shortage *ret_shortage)
 	if (saves <= pager->host.free_slots)
 		return 0;
 	ts_mutex_unlock(&pager->lock);
-	rc = ts_hostpool_grow(&pager->host, &slab);
+	rc = ts_pager_grow_host(pager, saves, true);
 	ts_mutex_lock(&pager->lock);
 	pager->stats.wait_pinning_ns += ts_now_ns() - begin;
-	if (rc) {
-		ret_shortage->short_of = TS_SHORT_OF_HOST;
-		ret_shortage->host_used_bytes = pager->host.pinned_bytes;
-		ret_shortage->host_limit_bytes = pager->host.limit_bytes;
-		return rc;
-	}
-	ts_hostpool_add(&pager->host, slab);
-	return 1;
+	if (!rc)
+		return 1;
+	ret_shortage->short_of = TS_SHORT_OF_HOST;
+	ret_shortage->host_used_bytes = pager->host.pinned_bytes;
+	ret_shortage->host_limit_bytes = pager->host.limit_bytes;
+	return rc;
 }
 
 /* From here on nobody finds the victims resident. Notes what to copy. */
@@ -465,7 +462,7 @@ CUresult ts_pager_clean(
         struct ts_pager *pager, uint64_t reserve_bytes, uint64_t most_bytes)
 {
 	struct wish wish = {.bytes = reserve_bytes, .saves = SIZE_MAX};
-	struct ts_shortage ignored;
+	size_t saves = pager->host.free_slots;
 	struct order order = {0};
 	uint64_t bytes = 0;
 
@@ -481,14 +478,13 @@ CUresult ts_pager_clean(
 		if (!page->written || !may_take(pager, page, false) ||
 		        rank_of(&order, page) < order.least)
 			continue;
+		/* More memory is pinned when pages have to go, or before. */
+		if (saves_of(page) > saves)
+			break;
 		if (ts_pages_add(&pager->victims, page))
 			break;
+		saves -= saves_of(page);
 		bytes += page->bytes;
 	}
-	if (!pager->victims.count)
-		return CUDA_SUCCESS;
-	/* More memory is pinned when pages have to go. */
-	if (need_slots(pager, &ignored))
-		return CUDA_SUCCESS;
-	return copy_victims(pager);
+	return pager->victims.count ? copy_victims(pager) : CUDA_SUCCESS;
 }

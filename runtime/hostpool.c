@@ -43,15 +43,15 @@ static struct ts_hostslab *slab_of(
 	return slab;
 }
 
-/* Memory for a slab: the driver's, or plain where it has none to give. */
+/* Memory for a slab: the driver's, or @plain where it has none to give. */
 static CUresult get_memory(const struct ts_hostpool *pool, size_t bytes,
-        void **ret_memory, bool *ret_plain)
+        bool plain, void **ret_memory, bool *ret_plain)
 {
 	CUresult rc = pool->ops->host_alloc(
 	        ret_memory, bytes, CU_MEMHOSTALLOC_PORTABLE);
 	void *memory;
 
-	*ret_plain = rc == CUDA_ERROR_OUT_OF_MEMORY;
+	*ret_plain = plain && rc == CUDA_ERROR_OUT_OF_MEMORY;
 	if (!*ret_plain)
 		return rc;
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -103,7 +103,8 @@ void ts_hostpool_finish(struct ts_hostpool *pool, bool driver_alive)
 	pool->plain_bytes = 0;
 }
 
-int ts_hostpool_grow(struct ts_hostpool *pool, struct ts_hostslab **ret_slab)
+int ts_hostpool_grow(
+        struct ts_hostpool *pool, bool plain, struct ts_hostslab **ret_slab)
 {
 	uint64_t left = pool->limit_bytes > pool->pinned_bytes
 	                        ? pool->limit_bytes - pool->pinned_bytes
@@ -112,7 +113,7 @@ int ts_hostpool_grow(struct ts_hostpool *pool, struct ts_hostslab **ret_slab)
 	size_t slots = bytes / pool->slot_bytes;
 	struct ts_hostslab *slab;
 	void *memory;
-	bool plain;
+	bool is_plain;
 	int rc;
 
 	if (!slots)
@@ -125,14 +126,14 @@ int ts_hostpool_grow(struct ts_hostpool *pool, struct ts_hostslab **ret_slab)
 		free_slab(slab);
 		return -ENOMEM;
 	}
-	rc = ts_gpu_errno(
-	        get_memory(pool, slots * pool->slot_bytes, &memory, &plain));
+	rc = ts_gpu_errno(get_memory(
+	        pool, slots * pool->slot_bytes, plain, &memory, &is_plain));
 	if (rc) {
 		free_slab(slab);
 		return rc;
 	}
 	slab->memory = memory;
-	slab->plain = plain;
+	slab->plain = is_plain;
 	slab->slots = slots;
 	*ret_slab = slab;
 	return 0;

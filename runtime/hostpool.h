@@ -2,9 +2,9 @@
 /*
  * Pinned host memory for what is moved out, in slabs of many slots of one page
  * each. Slots are guarded by the pager's lock; a slab is allocated by the
- * holder of the gate, without that lock. The agent never touches the memory
- * itself: copies do. Where the driver refuses to pin more, slabs are of plain
- * memory: copies then take longer, nothing else.
+ * holder of the pager's `pinning`, without that lock. The agent never touches
+ * the memory itself: copies do. Where the driver refuses to pin more, slabs are
+ * of plain memory: copies then take longer, nothing else.
  */
 #ifndef TS_HOSTPOOL_H
 #define TS_HOSTPOOL_H
@@ -38,16 +38,18 @@ void ts_hostpool_init(struct ts_hostpool *pool, const struct ts_gpu_ops *ops,
 void ts_hostpool_finish(struct ts_hostpool *pool, bool driver_alive);
 
 /*
- * A new slab, for ts_hostpool_add(). -ENOSPC at the pool's limit, -ENOMEM
- * where there is no host memory, else what the driver's answer means.
+ * A new slab, for ts_hostpool_add(); of plain memory only where @plain says
+ * so. -ENOSPC at the pool's limit, -ENOMEM where there is no host memory, else
+ * what the driver's answer means.
  */
-int ts_hostpool_grow(struct ts_hostpool *pool, struct ts_hostslab **ret_slab);
+int ts_hostpool_grow(
+        struct ts_hostpool *pool, bool plain, struct ts_hostslab **ret_slab);
 void ts_hostpool_add(struct ts_hostpool *pool, struct ts_hostslab *slab);
 
 /*
  * New memory in the current context for every slab, with what the slots hold;
  * pages then hold slots of former memory, see ts_hostpool_moved(). After a
- * failure all is as it was. Lock not held: only the gate's holder calls this.
+ * failure all is as it was. Gate and pinning held, lock not.
  */
 CUresult ts_hostpool_rehouse(struct ts_hostpool *pool, CUstream stream);
 

@@ -9,7 +9,6 @@
 #include "runtime/pager_internal.h"
 
 #define UNITS_PER_PAGE 16
-#define AHEAD_INTERVAL 8 /* ops */
 
 void ts_unit_forget(struct ts_pager *pager, struct ts_unit *unit)
 {
@@ -29,6 +28,9 @@ static void init_parts(
 		pager->page_bytes = pager->unit_bytes;
 	ts_mutex_init(&pager->lock, TS_RANK_PAGER);
 	ts_mutex_init(&pager->gate, TS_RANK_GATE);
+	ts_mutex_init(&pager->pinning, TS_RANK_PINNING);
+	ts_helper_init(
+	        &pager->helper, options->helper_thread, ts_pager_help, pager);
 	pthread_cond_init(&pager->idle, NULL);
 	ts_map_init(&pager->segments);
 	ts_list_init(&pager->slabs);
@@ -112,10 +114,16 @@ static void forget_chunks(struct ts_list *list)
 	}
 }
 
+void ts_pager_quiet(struct ts_pager *pager)
+{
+	ts_helper_stop(&pager->helper, true);
+}
+
 void ts_pager_destroy(struct ts_pager *pager, bool driver_alive)
 {
 	if (!pager)
 		return;
+	ts_helper_stop(&pager->helper, false);
 	ts_enforce_end(pager);
 	if (driver_alive)
 		strip_all(pager);
@@ -139,6 +147,8 @@ void ts_pager_destroy(struct ts_pager *pager, bool driver_alive)
 	free(pager->early.items);
 	free(pager->copies.items);
 	pthread_cond_destroy(&pager->idle);
+	ts_helper_finish(&pager->helper);
+	ts_mutex_finish(&pager->pinning);
 	ts_mutex_finish(&pager->gate);
 	ts_mutex_finish(&pager->lock);
 	free(pager);
@@ -511,6 +521,8 @@ int ts_pager_begin(struct ts_pager *pager, const struct ts_range *ranges,
 
 	ts_mutex_lock(&pager->lock);
 	pager->captures = flags & TS_BEGIN_ANY_CAPTURE;
+	if (pager->captures)
+		pager->near_capture = 0;
 	if (!begin_resident(pager, ranges, count, flags, &fence))
 		rc = -EAGAIN;
 	ts_mutex_unlock(&pager->lock);
@@ -533,7 +545,8 @@ void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
         size_t count, ts_stream_key stream, bool issued)
 {
 	struct ts_cursor cursor = ts_cursor_at(ranges, count);
-	bool noted = true, mark = false, ahead = false;
+	bool noted = true, mark = false;
+	unsigned int chores = 0;
 	struct ts_page *page;
 	uint64_t number;
 
@@ -547,11 +560,8 @@ void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
 	if (issued) {
 		noted = !ts_streams_issued(&pager->streams, stream, number);
 		mark = ts_streams_mark_due(&pager->streams, stream);
-		ahead = pager->streams.marks && !pager->captures &&
-		        ++pager->since_ahead >= AHEAD_INTERVAL;
+		chores = ts_pager_chores(pager);
 	}
-	if (ahead)
-		pager->since_ahead = 0;
 	pthread_cond_broadcast(&pager->idle);
 	ts_mutex_unlock(&pager->lock);
 	/* Nobody could wait for it later. */
@@ -559,8 +569,8 @@ void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
 		pager->ops->ctx_synchronize();
 	else if (mark)
 		ts_streams_mark(&pager->streams, stream, number, &pager->lock);
-	if (ahead)
-		ts_pager_ahead(pager);
+	if (chores)
+		ts_helper_ask(&pager->helper, chores);
 }
 
 bool ts_pager_pin(

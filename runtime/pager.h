@@ -13,7 +13,9 @@
  * Locks: `lock` guards every field and is held for short work only, never
  * across a driver call. `gate` is held by the one thread that moves pages (the
  * mover), across driver calls; begin takes it only where a page is missing.
- * A page that is busy (between begin and end of an op) is no victim.
+ * A page that is busy (between begin and end of an op) is no victim. `pinning`
+ * is held by who pins host memory, taken under the gate or without it. A helper
+ * (helper.h) does what can be done apart from the program's threads.
  *
  * No function logs. Where memory is short the caller gets a ts_shortage to
  * make its one line from.
@@ -67,6 +69,7 @@ struct ts_pager_options {
 	uint64_t host_limit_bytes;
 	uint64_t unit_bytes; /* at least; rounded up to the granularity */
 	uint64_t page_bytes; /* the most that moves as one; 0: 16 units */
+	bool helper_thread;  /* see helper.h; else everything is done inline */
 };
 
 struct ts_pager_stats {
@@ -99,6 +102,9 @@ enum ts_begin_flags {
  */
 int ts_pager_create(const struct ts_gpu_ops *ops,
         const struct ts_pager_options *options, struct ts_pager **ret_pager);
+
+/* The process ends: no thread of the agent's makes calls from now on. */
+void ts_pager_quiet(struct ts_pager *pager);
 
 /* Frees everything, in the driver too where @driver_alive. NULL is fine. */
 void ts_pager_destroy(struct ts_pager *pager, bool driver_alive);

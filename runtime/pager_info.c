@@ -128,11 +128,18 @@ void ts_pager_stream_destroyed(
 	ts_mutex_unlock(&pager->lock);
 }
 
+/* So many ops other threads may issue before a capture that begins is known. */
+#define CAPTURE_BEGINS 256
+
 void ts_pager_capture_begins(struct ts_pager *pager)
 {
+	/* The helper, if at work, is done with the streams. */
+	ts_mutex_lock(&pager->gate);
 	ts_mutex_lock(&pager->lock);
+	pager->near_capture = pager->op_number + CAPTURE_BEGINS;
 	ts_streams_mark_all(&pager->streams, &pager->lock);
 	ts_mutex_unlock(&pager->lock);
+	ts_mutex_unlock(&pager->gate);
 }
 
 int ts_pager_mem_info(struct ts_pager *pager, uint64_t *ret_free_bytes,

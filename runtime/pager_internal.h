@@ -2,8 +2,8 @@
 /*
  * What the files of the pager share: pager.c (ops), pages.c (how segments are
  * cut), evict.c (who goes), find.c (memory for pages), move.c (driver calls),
- * ahead.c (work before it is needed), place.c (allocations), adopt.c (the
- * program's own address ranges), rebind.c
+ * ahead.c (work before it is needed), chores.c (what the helper does), place.c
+ * (allocations), adopt.c (the program's own address ranges), rebind.c
  * (contexts) and pager_info.c. "Guarded by lock" unless a field says otherwise.
  */
 #ifndef TS_PAGER_INTERNAL_H
@@ -16,6 +16,7 @@
 #include "runtime/chunks.h"
 #include "runtime/copyq.h"
 #include "runtime/foresee.h"
+#include "runtime/helper.h"
 #include "runtime/hostpool.h"
 #include "runtime/pager.h"
 
@@ -43,7 +44,8 @@ struct ts_pager {
 	int device;
 	uint64_t unit_bytes;
 
-	struct ts_mutex lock, gate;
+	struct ts_mutex lock, gate, pinning;
+	struct ts_helper helper;
 	pthread_cond_t idle; /* some op ended; with lock */
 
 	struct ts_account account;
@@ -68,7 +70,9 @@ struct ts_pager {
 	unsigned int skipped; /* measurements left out since then */
 	struct ts_pager_stats stats;
 	unsigned int since_ahead; /* ops since work was done ahead */
-	bool captures; /* something captured when the last op began */
+	bool captures;         /* something captured when the last op began */
+	uint64_t near_capture; /* it may have begun to up to this op */
+	bool pins_no_more;     /* the driver refused to pin ahead of need */
 
 	/* Guarded by gate; written with the lock too. */
 	CUcontext context;
@@ -172,8 +176,25 @@ CUresult ts_pager_clean(
 
 /* ---------------------------------------------------------------- ahead.c */
 
-/* Work that can be done before it is needed; never waits for the gate. */
+/*
+ * Work that can be done before it is needed. Gate and lock held; the lock is
+ * let go for driver calls.
+ */
 void ts_pager_ahead(struct ts_pager *pager);
+
+/* --------------------------------------------------------------- chores.c */
+
+/* What is to be asked of the helper after an op, as bits. Lock held. */
+unsigned int ts_pager_chores(struct ts_pager *pager);
+
+/* For ts_helper_init(). */
+void ts_pager_help(void *pager, unsigned int what);
+
+/*
+ * Host memory for @slots more slots, or one slab more; of plain memory, if
+ * @plain, where the driver pins none. Gate or none, lock not held.
+ */
+int ts_pager_grow_host(struct ts_pager *pager, size_t slots, bool plain);
 
 /* ----------------------------------------------------------------- find.c */
 

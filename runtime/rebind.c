@@ -119,7 +119,9 @@ CUresult ts_pager_rebind(struct ts_pager *pager, CUcontext context)
 	CUresult rc;
 
 	ts_mutex_lock(&pager->gate);
+	ts_mutex_lock(&pager->pinning);
 	rc = move_house(pager, context);
+	ts_mutex_unlock(&pager->pinning);
 	ts_mutex_unlock(&pager->gate);
 	return rc;
 }

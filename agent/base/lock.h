@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Mutexes with ranks. A thread takes them in rising order of rank only; builds
- * without NDEBUG assert it. No lock but the first two is held across a call
+ * without NDEBUG assert it. No lock but the first three is held across a call
  * into the driver.
  */
 #ifndef TS_LOCK_H
@@ -23,6 +23,7 @@ enum ts_rank {
 	 * forbids CUDA calls there).
 	 */
 	TS_RANK_GATE,
+	TS_RANK_PINNING, /* who has the driver pin host memory for one device */
 	TS_RANK_GRAPHS,  /* graphs that exist */
 	TS_RANK_VIRTUAL, /* the program's own virtual memory */
 	TS_RANK_PAGER,   /* pages, chunks, streams of one device */
@@ -33,6 +34,7 @@ enum ts_rank {
 	TS_RANK_CUPTI,   /* records not told yet */
 	TS_RANK_TIMING,  /* pool of timers */
 	TS_RANK_AGENT,   /* device list and other small state of the agent */
+	TS_RANK_HELPER,  /* what the agent's helper threads are asked to do */
 	TS_RANK_COUNT,
 };
 

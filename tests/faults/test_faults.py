@@ -62,6 +62,8 @@ class Outcome:
                     "SIMGPU_CONTENT": "exact",
                     "SIMGPU_REPORT": f"{folder}/report.json",
                     "TAPESWAP_MODE": "cap",
+                    # Which call is the n-th is the same in every run.
+                    "TAPESWAP_HELPER": "inline",
                     "TAPESWAP_LIMIT": str(LIMIT),
                     "TAPESWAP_STATUS": f"{folder}/status.json",
                     **settings,
@@ -105,6 +107,24 @@ class Faults(unittest.TestCase):
         self.assertEqual(self.complaints(outcome, "cuMemHostAlloc", 1), [])
         self.assertEqual(outcome.counts[0], 0)
         self.assertEqual(outcome.done.stderr.count("pageable"), 1)
+
+    def test_calls_that_fail_beside_a_helper_thread(self):
+        """Which thread meets the fault is chance."""
+        said = []
+        for symbol in symbols():
+            count = self.plain.calls(symbol)
+            if not count:
+                continue
+            nth = random.Random(f"thread {SEED} {symbol}").randint(1, count)
+            outcome = Outcome(
+                TAPESWAP_HELPER="thread", SIMGPU_FAIL=f"{symbol}:{nth}"
+            )
+            made = symbol if outcome.calls(symbol) >= nth else None
+            said += [
+                f"{symbol}:{nth}: {text}"
+                for text in self.complaints(outcome, made, nth)
+            ]
+        self.assertEqual(said, [], "\n" + "\n".join(said))
 
     def complaints(self, outcome, symbol, nth):
         """What is wrong with a run, in words."""

@@ -92,6 +92,8 @@ def environment(spec, folder):
             # More than this machine has: what copies bring into pinned
             # memory of the simulated GPU is mostly tags, not bytes.
             TAPESWAP_HOST_LIMIT="256GiB",
+            # One thread at a time calls the driver: reports repeat.
+            TAPESWAP_HELPER="inline",
             TAPESWAP_MODE="cap",
             TAPESWAP_PLAN=f"{folder}/plan.json",
             TAPESWAP_STATUS=f"{folder}/status.json",

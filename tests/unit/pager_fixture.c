@@ -2,6 +2,7 @@
 #include "tests/unit/pager_fixture.h"
 
 struct ts_pager *pager;
+bool with_helper;
 
 void setup_with(uint64_t limit_pages, uint64_t host_pages)
 {
@@ -9,6 +10,7 @@ void setup_with(uint64_t limit_pages, uint64_t host_pages)
 	        .limit_bytes = CONTEXT + limit_pages * PAGE,
 	        .host_limit_bytes = host_pages * PAGE,
 	        .unit_bytes = PAGE,
+	        .helper_thread = with_helper,
 	};
 
 	fake_gpu_reset(512 * PAGE, CONTEXT);

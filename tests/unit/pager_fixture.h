@@ -19,6 +19,8 @@
 #define STREAM_B ((ts_stream_key)0x20)
 
 extern struct ts_pager *pager;
+/* The pagers set up from now on have a thread of their own. */
+extern bool with_helper;
 
 void setup_with(uint64_t limit_pages, uint64_t host_pages);
 void teardown(void);

@@ -119,6 +119,9 @@ START_TEST(words_and_booleans_are_read)
 	ck_assert_int_eq(config.log_level, TS_LOG_DEBUG);
 	ck_assert_int_eq(parse("TAPESWAP_IPC=1", "TAPESWAP_STRICT=0"), 0);
 	ck_assert(config.ipc && !config.strict);
+	ck_assert_int_eq(config.helper, TS_HELPER_THREAD);
+	ck_assert_int_eq(parse("TAPESWAP_HELPER=inline", NULL), 0);
+	ck_assert_int_eq(config.helper, TS_HELPER_INLINE);
 	ck_assert_int_eq(parse("TAPESWAP_MODE=of", NULL), -EINVAL);
 	ck_assert_str_eq(
 	        message, "TAPESWAP_MODE=\"of\": want off, observe, cap, plan");
