@@ -81,6 +81,12 @@ static inline bool ts_agent_places(void)
 	return ts_agent.config.mode >= TS_MODE_CAP && !ts_agent.config.ipc;
 }
 
+/*
+ * Whether blocks are looked for while nothing is recorded: they are to be made
+ * resident, or kept on the tape. Where steps are only followed signatures do.
+ */
+bool ts_agent_wants_blocks(void);
+
 /* The pager of @device, or NULL. */
 static inline struct ts_pager *ts_agent_pager(int device)
 {

@@ -239,11 +239,22 @@ bool ts_agent_refuses_ipc(CUdeviceptr address)
 	return true;
 }
 
+/* While steps are only followed. */
+static bool nobody_asks(void)
+{
+	return !ts_recorder_is_recording() && !ts_agent_wants_blocks();
+}
+
 void ts_agent_report_block(uint64_t address, int64_t bytes, int device)
 {
 	struct ts_stretch dead, live;
 	struct ts_pager *pager;
 
+	if (nobody_asks()) {
+		ts_recorder_count(bytes, device);
+		ts_blocks_report_late(&ts_agent.blocks, address, bytes, device);
+		return;
+	}
 	ts_blocks_report(
 	        &ts_agent.blocks, address, bytes, device, &dead, &live);
 	if (ts_profiler_is_on()) {
@@ -278,6 +289,9 @@ void ts_agent_scratch(CUdeviceptr address)
 	struct ts_block *block;
 	uint64_t serial = 0;
 
+	/* It is told with each call that uses it. */
+	if (nobody_asks())
+		return;
 	ts_mutex_lock(&ts_agent.blocks.lock);
 	block = ts_blocks_find_locked(&ts_agent.blocks, address);
 	if (block) {

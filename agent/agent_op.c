@@ -156,14 +156,15 @@ static bool goes_into_graph(const struct ts_op *op)
 	return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-/*
- * Whether the op's blocks are looked for: they are to be made resident, kept on
- * the tape or recorded. Where steps are only followed its signature will do.
- */
+bool ts_agent_wants_blocks(void)
+{
+	return ts_agent_places() || *ts_agent.config.plan ||
+	       !ts_profiler_is_on() || ts_proof_wants_uses();
+}
+
 static bool wants_uses(const struct ts_op *op)
 {
-	return op->recorded || ts_agent_places() || *ts_agent.config.plan ||
-	       !ts_profiler_is_on() || ts_proof_wants_uses();
+	return op->recorded || ts_agent_wants_blocks();
 }
 
 CUresult ts_agent_pin_op(struct ts_op *op)

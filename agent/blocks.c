@@ -14,6 +14,9 @@ void ts_blocks_init(struct ts_blocks *blocks)
 	ts_mutex_init(&blocks->lock, TS_RANK_BLOCKS);
 	ts_map_init(&blocks->allocations);
 	ts_map_init(&blocks->blocks);
+	blocks->spare = NULL;
+	blocks->late = (struct ts_late){.slots = NULL};
+	blocks->late_in = NULL;
 	memset(blocks->recent, 0, sizeof(blocks->recent));
 	blocks->lowest = UINT64_MAX;
 	blocks->highest = 0;
@@ -52,14 +55,35 @@ static struct ts_allocation *allocation_of(struct ts_map_node *node)
 	            : NULL;
 }
 
+/* Lock held. A block to be filled in, or NULL without memory. */
+static struct ts_block *take_block(struct ts_blocks *blocks)
+{
+	struct ts_block *block = blocks->spare;
+
+	if (!block)
+		return malloc(sizeof(*block));
+	blocks->spare = block_of(block->node.left);
+	return block;
+}
+
+/* Lock held. The memory is kept: as many come again as go. */
+static void leave_block(struct ts_blocks *blocks, struct ts_block *block)
+{
+	block->node.left = blocks->spare ? &blocks->spare->node : NULL;
+	blocks->spare = block;
+}
+
 void ts_blocks_finish(struct ts_blocks *blocks)
 {
 	struct ts_map_node *node;
 
 	while ((node = blocks->blocks.root)) {
 		ts_map_remove(&blocks->blocks, node->key);
-		free(block_of(node));
+		leave_block(blocks, block_of(node));
 	}
+	while (blocks->spare)
+		free(take_block(blocks));
+	ts_late_finish(&blocks->late);
 	while ((node = blocks->allocations.root)) {
 		ts_map_remove(&blocks->allocations, node->key);
 		free(allocation_of(node));
@@ -80,6 +104,102 @@ static void count_live(struct ts_blocks *blocks, uint64_t bytes)
 	blocks->live_bytes += bytes;
 	if (blocks->live_bytes > blocks->peak_bytes)
 		blocks->peak_bytes = blocks->live_bytes;
+}
+
+static struct ts_stretch stretch_of(const struct ts_block *block)
+{
+	return (struct ts_stretch){
+	        .address = block->address,
+	        .bytes = block->bytes,
+	        .device = block->managed ? block->device : -1,
+	        .serial = block->serial,
+	};
+}
+
+static struct ts_allocation *find_allocation(
+        struct ts_blocks *blocks, uint64_t address)
+{
+	struct ts_allocation *allocation =
+	        allocation_of(ts_map_floor(&blocks->allocations, address));
+
+	if (!allocation ||
+	        address - allocation->whole.address >= allocation->whole.bytes)
+		return NULL;
+	return allocation;
+}
+
+/* Lock held. */
+static void report_birth(struct ts_blocks *blocks, uint64_t address,
+        uint64_t bytes, int device, struct ts_stretch *ret_dead,
+        struct ts_stretch *ret_live)
+{
+	struct ts_block *block = take_block(blocks);
+	struct ts_allocation *allocation;
+
+	if (!block)
+		return;
+	*block = (struct ts_block){.address = address,
+	        .bytes = bytes,
+	        .device = device,
+	        .reported = true};
+	if (ts_map_insert(&blocks->blocks, &block->node, address)) {
+		leave_block(blocks, block);
+		return;
+	}
+	allocation = find_allocation(blocks, address);
+	block->serial = blocks->next_serial++;
+	block->managed = allocation && allocation->whole.managed;
+	if (allocation && !allocation->split) {
+		allocation->split = true;
+		forget_recent(blocks, &allocation->whole);
+		blocks->live_bytes -= allocation->whole.bytes;
+		*ret_dead = stretch_of(&allocation->whole);
+	}
+	widen(blocks, block->address, block->bytes);
+	count_live(blocks, block->bytes);
+	*ret_live = stretch_of(block);
+}
+
+/* Lock held. */
+static void report_death(
+        struct ts_blocks *blocks, uint64_t address, struct ts_stretch *ret_dead)
+{
+	struct ts_block *block =
+	        block_of(ts_map_remove(&blocks->blocks, address));
+
+	if (!block)
+		return;
+	forget_recent(blocks, block);
+	blocks->live_bytes -= block->bytes;
+	*ret_dead = stretch_of(block);
+	leave_block(blocks, block);
+}
+
+/* Lock held. Two rounds: what is born may lie where another died. */
+static void settle(struct ts_blocks *blocks)
+{
+	uint64_t live_bytes = blocks->live_bytes;
+	uint64_t peak_bytes = blocks->peak_bytes;
+	struct ts_stretch ignored;
+
+	if (!blocks->late.count)
+		return;
+	for (size_t i = 0; i < blocks->late.slot_count; i++)
+		if (blocks->late.slots[i].address)
+			report_death(blocks, blocks->late.slots[i].address,
+			        &ignored);
+	for (size_t i = 0; i < blocks->late.slot_count; i++) {
+		const struct ts_late_report *report = &blocks->late.slots[i];
+
+		if (report->address && report->bytes > 0)
+			report_birth(blocks, report->address,
+			        (uint64_t)report->bytes, report->device,
+			        &ignored, &ignored);
+	}
+	/* These bytes were counted as the reports came. */
+	blocks->live_bytes = live_bytes;
+	blocks->peak_bytes = peak_bytes;
+	ts_late_clear(&blocks->late);
 }
 
 static int add_allocation(
@@ -129,16 +249,6 @@ int ts_blocks_add_mapped(
 	                        .mapped = true});
 }
 
-static struct ts_stretch stretch_of(const struct ts_block *block)
-{
-	return (struct ts_stretch){
-	        .address = block->address,
-	        .bytes = block->bytes,
-	        .device = block->managed ? block->device : -1,
-	        .serial = block->serial,
-	};
-}
-
 /* A reported block inside @allocation, taken out; NULL when none is left. */
 static struct ts_block *pull_block(
         struct ts_blocks *blocks, const struct ts_allocation *allocation)
@@ -147,6 +257,7 @@ static struct ts_block *pull_block(
 	struct ts_block *block;
 
 	ts_mutex_lock(&blocks->lock);
+	settle(blocks);
 	block = block_of(ts_map_ceiling(&blocks->blocks, whole->address));
 	if (block && block->address - whole->address < whole->bytes) {
 		ts_map_remove(&blocks->blocks, block->address);
@@ -167,12 +278,14 @@ bool ts_blocks_remove_allocation(struct ts_blocks *blocks, uint64_t address,
 	struct ts_block *block;
 
 	ts_mutex_lock(&blocks->lock);
+	settle(blocks);
 	allocation =
 	        allocation_of(ts_map_remove(&blocks->allocations, address));
 	if (allocation && !allocation->split)
 		blocks->live_bytes -= allocation->whole.bytes;
 	if (allocation)
 		forget_recent(blocks, &allocation->whole);
+	blocks->late_in = NULL;
 	ts_mutex_unlock(&blocks->lock);
 	if (!allocation)
 		return false;
@@ -181,7 +294,9 @@ bool ts_blocks_remove_allocation(struct ts_blocks *blocks, uint64_t address,
 
 		if (stretch.device >= 0)
 			died(&stretch, data);
-		free(block);
+		ts_mutex_lock(&blocks->lock);
+		leave_block(blocks, block);
+		ts_mutex_unlock(&blocks->lock);
 	}
 	if (!allocation->split && allocation->whole.managed) {
 		struct ts_stretch stretch = stretch_of(&allocation->whole);
@@ -193,67 +308,55 @@ bool ts_blocks_remove_allocation(struct ts_blocks *blocks, uint64_t address,
 	return true;
 }
 
-static struct ts_allocation *find_allocation(
-        struct ts_blocks *blocks, uint64_t address)
-{
-	struct ts_allocation *allocation =
-	        allocation_of(ts_map_floor(&blocks->allocations, address));
-
-	if (!allocation ||
-	        address - allocation->whole.address >= allocation->whole.bytes)
-		return NULL;
-	return allocation;
-}
-
-static void report_birth(struct ts_blocks *blocks, struct ts_block *block,
-        struct ts_stretch *ret_dead, struct ts_stretch *ret_live)
-{
-	struct ts_allocation *allocation =
-	        find_allocation(blocks, block->address);
-
-	block->serial = blocks->next_serial++;
-	block->managed = allocation && allocation->whole.managed;
-	if (allocation && !allocation->split) {
-		allocation->split = true;
-		forget_recent(blocks, &allocation->whole);
-		blocks->live_bytes -= allocation->whole.bytes;
-		*ret_dead = stretch_of(&allocation->whole);
-	}
-	widen(blocks, block->address, block->bytes);
-	count_live(blocks, block->bytes);
-	*ret_live = stretch_of(block);
-}
-
 void ts_blocks_report(struct ts_blocks *blocks, uint64_t address, int64_t bytes,
         int device, struct ts_stretch *ret_dead, struct ts_stretch *ret_live)
 {
-	struct ts_block *block = NULL;
-
 	*ret_dead = nothing;
 	*ret_live = nothing;
-	if (bytes > 0) {
-		block = calloc(1, sizeof(*block));
-		if (!block)
-			return;
-		block->address = address;
-		block->bytes = (uint64_t)bytes;
-		block->device = device;
-		block->reported = true;
-	}
 	ts_mutex_lock(&blocks->lock);
-	if (block && !ts_map_insert(&blocks->blocks, &block->node, address)) {
-		report_birth(blocks, block, ret_dead, ret_live);
-		block = NULL;
-	} else if (!block) {
-		block = block_of(ts_map_remove(&blocks->blocks, address));
-		if (block) {
-			forget_recent(blocks, block);
-			blocks->live_bytes -= block->bytes;
-			*ret_dead = stretch_of(block);
-		}
-	}
+	settle(blocks);
+	if (bytes <= 0)
+		report_death(blocks, address, ret_dead);
+	else
+		report_birth(blocks, address, (uint64_t)bytes, device, ret_dead,
+		        ret_live);
 	ts_mutex_unlock(&blocks->lock);
-	free(block);
+}
+
+/* Lock held. The first block in an allocation changes what counts as live. */
+static bool may_be_late(
+        struct ts_blocks *blocks, uint64_t address, int64_t bytes)
+{
+	const struct ts_allocation *allocation = blocks->late_in;
+
+	if (bytes <= 0)
+		return true;
+	if (allocation &&
+	        address - allocation->whole.address < allocation->whole.bytes)
+		return true;
+	allocation = find_allocation(blocks, address);
+	if (allocation && !allocation->split)
+		return false;
+	blocks->late_in = allocation;
+	return true;
+}
+
+void ts_blocks_report_late(
+        struct ts_blocks *blocks, uint64_t address, int64_t bytes, int device)
+{
+	struct ts_stretch dead, live;
+	bool late;
+
+	ts_mutex_lock(&blocks->lock);
+	late = may_be_late(blocks, address, bytes) &&
+	       ts_late_put(&blocks->late, address, bytes, device);
+	if (late && bytes > 0)
+		count_live(blocks, (uint64_t)bytes);
+	else if (late)
+		blocks->live_bytes -= (uint64_t)-bytes;
+	ts_mutex_unlock(&blocks->lock);
+	if (!late)
+		ts_blocks_report(blocks, address, bytes, device, &dead, &live);
 }
 
 bool ts_blocks_find_allocation(struct ts_blocks *blocks, uint64_t address,
@@ -341,6 +444,7 @@ struct ts_block *ts_blocks_find_locked(
 	struct ts_allocation *allocation;
 	struct ts_block *block;
 
+	settle(blocks);
 	if (*place && (*place)->address == address)
 		return *place;
 	if (address < blocks->lowest || address >= blocks->highest)
@@ -360,11 +464,13 @@ struct ts_block *ts_blocks_find_locked(
 struct ts_block *ts_blocks_next_locked(
         struct ts_blocks *blocks, uint64_t address)
 {
-	struct ts_block *block =
-	        block_of(ts_map_ceiling(&blocks->blocks, address + 1));
-	struct ts_allocation *allocation = allocation_of(
-	        ts_map_ceiling(&blocks->allocations, address + 1));
+	struct ts_allocation *allocation;
+	struct ts_block *block;
 
+	settle(blocks);
+	block = block_of(ts_map_ceiling(&blocks->blocks, address + 1));
+	allocation = allocation_of(
+	        ts_map_ceiling(&blocks->allocations, address + 1));
 	while (allocation && allocation->split)
 		allocation = allocation_of(ts_map_ceiling(
 		        &blocks->allocations, allocation->whole.address + 1));

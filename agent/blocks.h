@@ -14,6 +14,7 @@
 
 #include "agent/base/lock.h"
 #include "agent/base/map.h"
+#include "agent/late.h"
 
 struct ts_block {
 	struct ts_map_node node; /* by address */
@@ -42,7 +43,11 @@ struct ts_blocks {
 	/* Guarded by lock. */
 	struct ts_map allocations; /* struct ts_allocation by address */
 	struct ts_map blocks;      /* reported struct ts_block by address */
-	uint64_t lowest, highest;  /* no block outside [lowest, highest) */
+	struct ts_block *spare;    /* dead ones, linked by node.left */
+	struct ts_late late;       /* what the maps lack so far */
+	/* Of the allocation in which a late block was last; NULL: none. */
+	const struct ts_allocation *late_in;
+	uint64_t lowest, highest; /* no block outside [lowest, highest) */
 	/* Found of late, by first address: programs mostly pass these. */
 	struct ts_block *recent[TS_BLOCKS_RECENT];
 	uint64_t next_serial;
@@ -84,6 +89,13 @@ bool ts_blocks_remove_allocation(struct ts_blocks *blocks, uint64_t address,
  */
 void ts_blocks_report(struct ts_blocks *blocks, uint64_t address, int64_t bytes,
         int device, struct ts_stretch *ret_dead, struct ts_stretch *ret_live);
+
+/*
+ * The same where nobody asks for blocks for now: cheaper, and nothing is said.
+ * Whoever does ask finds it done.
+ */
+void ts_blocks_report_late(
+        struct ts_blocks *blocks, uint64_t address, int64_t bytes, int device);
 
 /* A copy of the allocation @address lies in; false where there is none. */
 bool ts_blocks_find_allocation(struct ts_blocks *blocks, uint64_t address,

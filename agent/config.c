@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,7 +139,7 @@ static int parse_limit(const char *text, bool percent, struct ts_limit *limit)
 		if (number <= 0 || number > 100)
 			return -EINVAL;
 		*limit = (struct ts_limit){
-		        TS_LIMIT_PERCENT, (uint64_t)lround(number * 100)};
+		        TS_LIMIT_PERCENT, (uint64_t)(number * 100 + 0.5)};
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {

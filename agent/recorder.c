@@ -141,7 +141,7 @@ static struct ts_rec_block *find_block(uint64_t serial)
 {
 	uint32_t index;
 
-	if (!ts_rec.slot_count)
+	if (!ts_rec.kept.block_count)
 		return NULL;
 	index = ts_rec.slots[slot_of(serial)];
 	return index ? &ts_rec.kept.blocks[index - 1] : NULL;
@@ -166,16 +166,21 @@ static uint32_t add_block(const struct ts_rec_block *block)
 	return (uint32_t)index;
 }
 
-/* Counts go on where nothing is recorded. */
-static void count_live(const struct ts_block *block, bool born)
+/* Lock held. Births add, deaths take away. */
+static void count_live(uint64_t bytes, int device)
 {
-	int device = block->device;
-
-	if (!block->reported || device < 0 || device >= TS_RECORDER_DEVICES)
+	if (device < 0 || device >= TS_RECORDER_DEVICES)
 		return;
-	ts_rec.live_bytes[device] += born ? block->bytes : -block->bytes;
+	ts_rec.live_bytes[device] += bytes;
 	if (ts_rec.live_bytes[device] > ts_rec.peak_bytes[device])
 		ts_rec.peak_bytes[device] = ts_rec.live_bytes[device];
+}
+
+void ts_recorder_count(int64_t bytes, int device)
+{
+	ts_mutex_lock(&ts_rec.lock);
+	count_live((uint64_t)bytes, device);
+	ts_mutex_unlock(&ts_rec.lock);
 }
 
 static struct ts_rec_block block_as_known(const struct ts_block *block)
@@ -196,7 +201,8 @@ void ts_recorder_born(const struct ts_block *block)
 	struct ts_rec_block made = block_as_known(block);
 
 	ts_mutex_lock(&ts_rec.lock);
-	count_live(block, true);
+	if (block->reported)
+		count_live(block->bytes, block->device);
 	if (ts_recorder_is_recording() && !find_block(block->serial)) {
 		made.born = ts_recorder_next_op();
 		made.born_event = ++ts_rec.events;
@@ -210,7 +216,8 @@ void ts_recorder_died(const struct ts_block *block)
 	struct ts_rec_block *known;
 
 	ts_mutex_lock(&ts_rec.lock);
-	count_live(block, false);
+	if (block->reported)
+		count_live(-block->bytes, block->device);
 	known = find_block(block->serial);
 	if (known && known->died == TS_NEVER) {
 		known->died = ts_recorder_next_op();

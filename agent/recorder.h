@@ -23,6 +23,9 @@ void ts_recorder_init(void);
 void ts_recorder_born(const struct ts_block *block);
 void ts_recorder_died(const struct ts_block *block);
 
+/* Where nothing is recorded: one was born (@bytes > 0) or died. */
+void ts_recorder_count(int64_t bytes, int device);
+
 /* A block that was there before; not counted. */
 void ts_recorder_knows(const struct ts_block *block);
 

@@ -43,16 +43,27 @@ static void split(struct ts_map_node *tree, uint64_t key,
 
 int ts_map_insert(struct ts_map *map, struct ts_map_node *node, uint64_t key)
 {
-	struct ts_map_node **link = &map->root;
+	struct ts_map_node **link = &map->root, **place = NULL;
+	uint32_t seed = map->seed, priority = next_priority(map);
 
-	if (ts_map_find(map, key))
-		return -EEXIST;
+	/* The search for the key passes where the node goes. */
+	while (*link) {
+		struct ts_map_node *here = *link;
+
+		if (here->key == key) {
+			map->seed = seed;
+			return -EEXIST;
+		}
+		if (!place && here->priority < priority)
+			place = link;
+		link = key < here->key ? &here->left : &here->right;
+	}
+	if (!place)
+		place = link;
 	node->key = key;
-	node->priority = next_priority(map);
-	while (*link && (*link)->priority >= node->priority)
-		link = key < (*link)->key ? &(*link)->left : &(*link)->right;
-	split(*link, key, &node->left, &node->right);
-	*link = node;
+	node->priority = priority;
+	split(*place, key, &node->left, &node->right);
+	*place = node;
 	map->count++;
 	return 0;
 }

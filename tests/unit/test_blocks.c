@@ -180,6 +180,66 @@ START_TEST(mapped_memory_is_no_block_and_one_block_spans_several)
 	        &blocks, 32 * MIB, &allocation, note_death, NULL));
 	ck_assert(allocation.mapped);
 	ck_assert_int_eq(died_count, 0);
+/* As the same reports one by one, whatever asks for blocks first. */
+START_TEST(late_reports_are_there_when_somebody_asks)
+{
+	struct ts_allocation allocation;
+	struct ts_stretch dead, live;
+	struct ts_block *block;
+
+	start(true);
+	/* The first block of an allocation is never late. */
+	ts_blocks_report_late(&blocks, 17 * MIB, MIB, 0);
+	ck_assert_uint_eq(blocks.late.count, 0);
+	ck_assert_uint_eq(blocks.live_bytes, MIB);
+	/* Two places: one block that stays, two that give way to a third. */
+	ts_blocks_report_late(&blocks, 20 * MIB, MIB, 0);
+	ts_blocks_report_late(&blocks, 17 * MIB, -(int64_t)MIB, 0);
+	ts_blocks_report_late(&blocks, 17 * MIB, 2 * MIB, 0);
+	ts_blocks_report_late(&blocks, 17 * MIB, -(int64_t)(2 * MIB), 0);
+	ts_blocks_report_late(&blocks, 17 * MIB, 512, 0);
+	ck_assert_uint_eq(blocks.late.count, 2);
+	ck_assert_uint_eq(blocks.live_bytes, MIB + 512);
+	/* Before the first there was the allocation as a whole. */
+	ck_assert_uint_eq(blocks.peak_bytes, 8 * MIB);
+	ck_assert_uint_eq(block_at(17 * MIB + 511), 17 * MIB);
+	ck_assert_uint_eq(block_at(17 * MIB + 512), 0);
+	ck_assert_uint_eq(block_at(20 * MIB), 20 * MIB);
+	ck_assert_uint_eq(blocks.late.count, 0);
+	ck_assert_uint_eq(blocks.live_bytes, MIB + 512);
+	ck_assert_uint_eq(blocks.peak_bytes, 8 * MIB);
+	/* Whoever asks for the next block, or frees them all. */
+	ts_blocks_report_late(&blocks, 17 * MIB, -512, 0);
+	ts_mutex_lock(&blocks.lock);
+	block = ts_blocks_next_locked(&blocks, 0);
+	ck_assert_uint_eq(block->address, 20 * MIB);
+	ck_assert(block->managed);
+	ts_mutex_unlock(&blocks.lock);
+	ts_blocks_report_late(&blocks, 20 * MIB, -(int64_t)MIB, 0);
+	ts_blocks_report(&blocks, 18 * MIB, MIB, 0, &dead, &live);
+	ck_assert_int_eq(dead.device, -1);
+	ts_blocks_report_late(&blocks, 22 * MIB, MIB, 0);
+	ck_assert(ts_blocks_remove_allocation(
+	        &blocks, 16 * MIB, &allocation, note_death, NULL));
+	ck_assert_int_eq(died_count, 2);
+	ck_assert_uint_eq(blocks.live_bytes, 0);
+	ts_blocks_finish(&blocks);
+}
+END_TEST
+
+/* More than the table begins with, and none twice. */
+START_TEST(many_late_reports_are_all_kept)
+{
+	start(true);
+	for (uint64_t i = 0; i < 5000; i++)
+		ts_blocks_report_late(&blocks, 64 * MIB + i * 512, 512, 0);
+	for (uint64_t i = 0; i < 5000; i += 2)
+		ts_blocks_report_late(&blocks, 64 * MIB + i * 512, -512, 0);
+	ck_assert_uint_eq(blocks.late.count, 5000);
+	for (uint64_t i = 0; i < 5000; i++)
+		ck_assert_uint_eq(block_at(64 * MIB + i * 512),
+		        i % 2 ? 64 * MIB + i * 512 : 0);
+	ck_assert_uint_eq(blocks.blocks.count, 2500);
 	ts_blocks_finish(&blocks);
 }
 END_TEST
@@ -196,6 +256,8 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, whole_allocation_dies_as_one);
 	tcase_add_test(tests, memory_the_pager_does_not_place_tells_it_nothing);
 	tcase_add_test(tests, live_blocks_come_in_order_of_address);
+	tcase_add_test(tests, late_reports_are_there_when_somebody_asks);
+	tcase_add_test(tests, many_late_reports_are_all_kept);
 }
 
 int main(void)

@@ -12,6 +12,7 @@ import ctypes
 import json
 import os
 import signal
+import sys
 import time
 
 import torch
@@ -77,6 +78,10 @@ def main():
         help="tell tapeswap of steps: by tapeswap_step(), by an NVTX range",
     )
     parser.add_argument("--mark-every", type=int, default=1)
+    parser.add_argument(
+        "--paced", type=int, default=0, metavar="N",
+        help="N steps at a time wait for a line from standard input",
+    )
     parser.add_argument("--fail-at", type=int, default=0)
     parser.add_argument("--terminate-at", type=int, default=0)
     args = parser.parse_args()
@@ -112,6 +117,8 @@ def main():
         length = sequence
         if (args.alternate and step % 2) or step < args.longer_at:
             length = sequence // 2
+        if args.paced and step % args.paced == 1 % args.paced:
+            sys.stdin.readline()
         cpu_started = time.process_time()
         started = torch.cuda.Event(enable_timing=True)
         ended = torch.cuda.Event(enable_timing=True)

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/late.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SLOTS 1024u
+
+static struct ts_late_report *slot_of(
+        const struct ts_late *late, uint64_t address)
+{
+	size_t mask = late->slot_count - 1;
+	size_t slot = (address >> 9) * 0x9fb21c651e98df25ull >> 32 & mask;
+
+	while (late->slots[slot].address &&
+	        late->slots[slot].address != address)
+		slot = (slot + 1) & mask;
+	return &late->slots[slot];
+}
+
+static bool grow(struct ts_late *late)
+{
+	struct ts_late larger = {.slot_count = late->slot_count
+	                                               ? 2 * late->slot_count
+	                                               : FIRST_SLOTS,
+	        .count = late->count};
+
+	larger.slots = calloc(larger.slot_count, sizeof(*larger.slots));
+	if (!larger.slots)
+		return false;
+	for (size_t i = 0; i < late->slot_count; i++)
+		if (late->slots[i].address)
+			*slot_of(&larger, late->slots[i].address) =
+			        late->slots[i];
+	free(late->slots);
+	*late = larger;
+	return true;
+}
+
+bool ts_late_put(
+        struct ts_late *late, uint64_t address, int64_t bytes, int device)
+{
+	struct ts_late_report *slot;
+
+	if (2 * (late->count + 1) > late->slot_count && !grow(late))
+		return false;
+	slot = slot_of(late, address);
+	late->count += !slot->address;
+	*slot = (struct ts_late_report){address, bytes, device};
+	return true;
+}
+
+void ts_late_clear(struct ts_late *late)
+{
+	if (late->count)
+		memset(late->slots, 0, late->slot_count * sizeof(*late->slots));
+	late->count = 0;
+}
+
+void ts_late_finish(struct ts_late *late)
+{
+	free(late->slots);
+	memset(late, 0, sizeof(*late));
+}
