@@ -78,8 +78,9 @@ static void read_tape(struct tape_figures *figures)
 		figures->steps = ts_profiler_steps();
 }
 
+/* @plan: the file to look at, or "". */
 static void say_device(int device, const struct ts_pager_stats *stats,
-        const struct tape_figures *tape)
+        const struct tape_figures *tape, const char *plan)
 {
 	char steps[64] = "", moved[160] = "nothing moved", file[160] = "";
 	unsigned int shortages = atomic_load(&ts_agent.shortages);
@@ -101,15 +102,14 @@ static void say_device(int device, const struct ts_pager_stats *stats,
 		        ts_size(stats->in_bytes).text,
 		        (double)wait_ns(stats) * 1e-9,
 		        ts_size(stats->host_pinned_bytes).text);
-	if (*ts_agent.config.plan)
-		snprintf(
-		        file, sizeof(file), " -> %.140s", ts_agent.config.plan);
+	if (*plan)
+		snprintf(file, sizeof(file), " -> %.140s", plan);
 	ts_log(TS_LOG_INFO, "%s: device %d peak %s of %s%s; %s%s", verdict,
 	        device, ts_size(stats->peak_bytes).text,
 	        ts_size(stats->limit_bytes).text, steps, moved, file);
 }
 
-static void say_all(const struct tape_figures *tape)
+static void say_all(const struct tape_figures *tape, const char *plan)
 {
 	struct ts_pager_stats stats;
 	bool any = false;
@@ -117,15 +117,14 @@ static void say_all(const struct tape_figures *tape)
 	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
 		if (!ts_status_device(device, &stats))
 			continue;
-		say_device(device, &stats, tape);
+		say_device(device, &stats, tape, plan);
 		any = true;
 	}
 	/* Observing, or never an allocation: only what was seen. */
 	if (!any && tape->ops)
 		ts_log(TS_LOG_INFO,
 		        "ok: %" PRIu64 " ops seen, memory left alone%s%s",
-		        tape->ops, *ts_agent.config.plan ? " -> " : "",
-		        ts_agent.config.plan);
+		        tape->ops, *plan ? " -> " : "", plan);
 }
 
 static json_t *device_json(int device, const struct ts_pager_stats *stats)
@@ -197,7 +196,8 @@ static json_t *status_json(const struct tape_figures *tape)
 	return json;
 }
 
-static void write_file(
+/* True where it was written. */
+static bool write_file(
         json_t *json, const char *path, const char *setting, size_t flags)
 {
 	int rc = ts_json_write(json, path, flags);
@@ -206,6 +206,7 @@ static void write_file(
 		ts_log(TS_LOG_ERROR, "%s=\"%s\" was not written: %s", setting,
 		        path, strerror(-rc));
 	json_decref(json);
+	return !rc;
 }
 
 /* NULL: a run too short for a plan leaves that of an earlier one alone. */
@@ -230,6 +231,7 @@ static bool was_used(const struct tape_figures *tape)
 void ts_status_write_all(void)
 {
 	const struct ts_config *config = &ts_agent.config;
+	const char *file = config->plan;
 	struct tape_figures tape;
 	json_t *plan;
 
@@ -237,10 +239,10 @@ void ts_status_write_all(void)
 	if (!was_used(&tape))
 		return;
 	plan = *config->plan ? plan_or_tape() : NULL;
-	if (plan)
-		write_file(plan, config->plan, "TAPESWAP_PLAN", JSON_COMPACT);
+	if (plan && !write_file(plan, file, "TAPESWAP_PLAN", JSON_COMPACT))
+		file = "";
 	if (*config->status)
 		write_file(status_json(&tape), config->status,
 		        "TAPESWAP_STATUS", JSON_INDENT(2));
-	say_all(&tape);
+	say_all(&tape, file);
 }

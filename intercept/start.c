@@ -65,8 +65,8 @@ void ts_start(void)
 	 * the loader, whose lock another thread may hold that comes here.
 	 */
 	ts_inside = true;
-	if (!getauxval(AT_SECURE))
-		ts_driver_resolve(true, &missing);
+	/* Programs with more rights than their callers' get no new library. */
+	ts_driver_resolve(!getauxval(AT_SECURE), &missing);
 	pthread_once(&start_once, start);
 	ts_inside = false;
 }

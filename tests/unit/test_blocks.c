@@ -180,6 +180,10 @@ START_TEST(mapped_memory_is_no_block_and_one_block_spans_several)
 	        &blocks, 32 * MIB, &allocation, note_death, NULL));
 	ck_assert(allocation.mapped);
 	ck_assert_int_eq(died_count, 0);
+	ts_blocks_finish(&blocks);
+}
+END_TEST
+
 /* As the same reports one by one, whatever asks for blocks first. */
 START_TEST(late_reports_are_there_when_somebody_asks)
 {
