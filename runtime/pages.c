@@ -109,6 +109,15 @@ static size_t piece_of(size_t count, size_t most)
 	return piece;
 }
 
+/* Of a page. */
+static size_t most_units(
+        const struct ts_pager *pager, const struct ts_segment *segment)
+{
+	size_t most = pager->page_bytes / pager->unit_bytes;
+
+	return most < segment->page_units ? most : segment->page_units;
+}
+
 /*
  * So that the page at unit @at, not mapped, has @count units. Stops short where
  * the next one cannot be joined.
@@ -141,7 +150,7 @@ static int resize(struct ts_pager *pager, struct ts_segment *segment, size_t at,
 static int shape(struct ts_pager *pager, struct ts_segment *segment,
         size_t first, size_t end, struct ts_shortage *ret_shortage)
 {
-	size_t most = pager->page_bytes / pager->unit_bytes;
+	size_t most = most_units(pager, segment);
 	size_t at = first;
 	int rc = 0;
 
@@ -176,12 +185,13 @@ static void mark_pages(
 static int join_blocks(struct ts_pager *pager, const struct ts_range *range,
         struct ts_shortage *ret_shortage)
 {
-	size_t most = pager->page_bytes / pager->unit_bytes, sum;
 	struct ts_cursor cursor = ts_cursor_at(range, 1);
 	struct ts_page *page = ts_cursor_next(pager, &cursor), *next = page;
+	size_t most, sum;
 
 	if (!page || !is_blank(page))
 		return 0;
+	most = most_units(pager, page->segment);
 	for (sum = 0; next && sum < most; next = ts_page_after(next)) {
 		if (!is_blank(next) || next->mark != pager->slow_number)
 			break;

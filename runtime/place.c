@@ -7,6 +7,9 @@
 /* More no device has; with what else is in use it can still be counted. */
 #define NEED_BYTES_MAX (UINT64_MAX / 2)
 
+/* Of a page in what PyTorch cuts into blocks. */
+#define SHARED_UNITS 2
+
 CUresult ts_pager_strip_page(struct ts_pager *pager, struct ts_page *page)
 {
 	CUresult rc;
@@ -55,6 +58,10 @@ static CUresult place(
 
 	ts_mutex_lock(&pager->lock);
 	page_bytes = pager->page_bytes;
+	/* One block that stays shall not keep the others' memory. */
+	if (bytes == TS_PAGER_CUT_BYTES &&
+	        page_bytes > SHARED_UNITS * pager->unit_bytes)
+		page_bytes = SHARED_UNITS * pager->unit_bytes;
 	for (struct ts_list *at = pager->slabs.next;
 	        slab && !address && at != &pager->slabs; at = at->next)
 		address = ts_slab_take(

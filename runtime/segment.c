@@ -50,6 +50,7 @@ static int make_pages(struct ts_segment *segment, uint64_t page_bytes)
 {
 	size_t most = page_bytes / segment->unit_bytes, count;
 
+	segment->page_units = most;
 	for (size_t i = 0; i < segment->unit_count; i += count) {
 		struct ts_page *page = new_page();
 

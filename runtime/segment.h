@@ -81,6 +81,7 @@ struct ts_segment {
 	uint64_t base, bytes;    /* bytes: a multiple of the unit */
 	uint64_t unit_bytes;
 	size_t unit_count;
+	size_t page_units; /* the most of a page */
 	struct ts_unit *units;
 	bool adopted;         /* the program reserved the addresses */
 	struct ts_list slabs; /* in the pager's list of slabs or freed ones */

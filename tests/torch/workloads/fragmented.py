@@ -3,8 +3,11 @@
 """Leaves one live block in each segment, then wants a large one.
 
 A block of 100 MiB is given back and its place shared by two others: while one
-of them lives, PyTorch cannot give the segment back.
+of them lives, PyTorch cannot give the segment back. With --small blocks of
+4 MiB share segments of 20 MiB, and one in each stays, in any place.
 """
+
+import sys
 
 import torch
 
@@ -12,10 +15,19 @@ from common import report
 
 MIB = 1 << 20
 SEGMENTS = 9
+SMALL_SEGMENTS = 42
 
 
 def block(mebibytes):
     return torch.ones(mebibytes * MIB // 4, device="cuda")
+
+
+def small():
+    blocks = [block(4) for _ in range(5 * SMALL_SEGMENTS)]
+    kept = [blocks[5 * i + i % 5] for i in range(SMALL_SEGMENTS)]
+    del blocks
+    large = block(640)
+    report(1, sum(each[0] for each in kept) + large[-1])
 
 
 def main():
@@ -30,4 +42,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    small() if "--small" in sys.argv else main()
