@@ -80,9 +80,13 @@ static void prefetch(struct ts_pager *pager)
 {
 	struct ts_shortage ignored = {0};
 	struct ts_take take = {.wanted = &pager->early};
-	uint64_t last, taken;
+	uint64_t last, taken, used;
 
 	if (pager->in.issued - pager->in.done >= BATCHES_IN)
+		return;
+	/* Others may have come since what is left was measured. */
+	if (ts_pager_room(pager) >= pager->unit_bytes &&
+	        ts_pager_measure(pager, &used, &ignored))
 		return;
 	last = collect(pager);
 	if (!pager->early.count)

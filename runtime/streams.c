@@ -349,7 +349,7 @@ static bool record(struct ts_streams *streams, size_t at, uint64_t number,
 {
 	struct ts_stream *stream = &streams->streams[at];
 	unsigned int which = stream->next_mark;
-	CUevent event = stream->marks[which].event;
+	CUevent former = stream->marks[which].event, event = former;
 	ts_stream_key key = stream->key;
 	CUresult rc = CUDA_SUCCESS;
 
@@ -366,10 +366,17 @@ static bool record(struct ts_streams *streams, size_t at, uint64_t number,
 		rc = streams->ops->event_record(event, handle_of(key));
 	ts_mutex_lock(lock);
 	stream = &streams->streams[at];
+	/* Given to another stream meanwhile, which has an event there too. */
+	if (stream->marks[which].event != former) {
+		ts_mutex_unlock(lock);
+		if (!former && event)
+			streams->ops->event_destroy(event);
+		ts_mutex_lock(lock);
+		return false;
+	}
 	if (event)
 		stream->marks_context = context;
 	stream->marks[which].event = event;
-	/* The entry was given to another stream meanwhile. */
 	if (stream->key != key)
 		return false;
 	stream->marking = false;
