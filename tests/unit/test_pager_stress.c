@@ -286,6 +286,53 @@ START_TEST(every_failing_call_loses_nothing)
 }
 END_TEST
 
+/*
+ * The same for what is copied out ahead of need: what then has to go is whole,
+ * whichever of its pages was saved before. Returns the calls made.
+ */
+static unsigned int try_failure_ahead(unsigned int fail_at)
+{
+	uint64_t blocks[STEP_BLOCKS / 2], other, now = 0;
+	unsigned int calls;
+
+	setup_with(STEP_BLOCKS, 512);
+	for (int i = 0; i < STEP_BLOCKS / 2; i++)
+		blocks[i] = alloc(2 * PAGE);
+	other = alloc(STEP_BLOCKS * PAGE);
+	for (int step = 1; step <= 3; step++)
+		for (int i = 0; i < STEP_BLOCKS / 2; i++) {
+			ts_pager_tell_time(pager, ++now, STEP_BLOCKS / 2);
+			ck_assert_int_eq(
+			        write_op(blocks[i], 2 * PAGE, i + 1, STREAM_A),
+			        0);
+		}
+	ck_assert_int_eq(ts_pager_grow_host(pager, 1, false), 0);
+	fake_gpu.calls = 0;
+	fake_gpu.fail_at = fail_at;
+	fake_gpu.fail_with = CUDA_ERROR_UNKNOWN;
+	ts_pager_help(pager, TS_HELP_AHEAD);
+	calls = fake_gpu.calls;
+	fake_gpu.fail_at = 0;
+	ck_assert_int_eq(write_op(other, STEP_BLOCKS * PAGE, 99, STREAM_B), 0);
+	for (int i = 0; i < STEP_BLOCKS / 2; i++)
+		expect_bytes(blocks[i], 2 * PAGE, i + 1);
+	expect_bytes(other, STEP_BLOCKS * PAGE, 99);
+	check_chunks();
+	teardown();
+	return calls;
+}
+
+START_TEST(failing_call_ahead_of_need_loses_nothing)
+{
+	unsigned int at = 1;
+
+	while (try_failure_ahead(at) >= at)
+		at++;
+	/* Copies and what orders them were among the calls. */
+	ck_assert_uint_gt(at, 6);
+}
+END_TEST
+
 #define THREADS      4
 #define OWN_BLOCKS   3
 #define OWN_SMALL    5
@@ -457,6 +504,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, dead_block_leaves_nothing_in_host_memory);
 	tcase_add_test(tests, pages_move_where_the_driver_pins_nothing);
 	tcase_add_test(tests, every_failing_call_loses_nothing);
+	tcase_add_test(tests, failing_call_ahead_of_need_loses_nothing);
 	tcase_add_loop_test(tests, threads_lose_no_byte, false, true + 1);
 }
 
