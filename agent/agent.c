@@ -100,6 +100,7 @@ static struct ts_pager *make_pager(int device)
 	        .host_limit_bytes = ts_agent.host_limit_bytes,
 	        .unit_bytes = UNIT_BYTES,
 	        .page_bytes = PAGE_BYTES,
+	        .unmaps = ts_agent.config.unmaps,
 	        .helper_thread = ts_agent.config.helper == TS_HELPER_THREAD};
 	struct ts_pager *pager, *other;
 	size_t free_bytes, total_bytes;

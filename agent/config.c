@@ -13,6 +13,10 @@
 #define MAX_NAME_BYTES 64
 
 static const struct ts_setting settings[] = {
+        {"TAPESWAP_DEBUG_UNMAP", TS_SETTING_BOOLEAN, "0", NULL,
+                "1 unmaps what is moved out at once, so that a use that "
+                "tapeswap does not see is error 700 (slow; for tests)",
+                offsetof(struct ts_config, unmaps)},
         {"TAPESWAP_HELPER", TS_SETTING_CHOICE, "thread", "thread, inline",
                 "who pins host memory and moves ahead of need: a thread of "
                 "tapeswap's, or the program's own",

@@ -67,6 +67,7 @@ struct ts_config {
 	int timing;                 /* enum ts_timing_way */
 	bool replay;                /* what can be launched again is proved */
 	int helper;                 /* enum ts_helper_way */
+	bool unmaps;                /* what leaves the device, at once */
 	bool strict;
 	bool ipc;
 	char plan[TS_CONFIG_PATH_BYTES]; /* "": none; placeholders replaced */

@@ -368,6 +368,21 @@ static void drop_used(struct ts_pager *pager)
 	pager->victims.count = kept;
 }
 
+/*
+ * For tests: what is gone from the device cannot be reached any more, though
+ * its memory stays with it. One that fails stays as it is.
+ */
+static void unmap_victims(struct ts_pager *pager)
+{
+	for (size_t i = 0; i < pager->victims.count; i++) {
+		struct ts_page *page = pager->victims.items[i];
+
+		if (page->mapping && ts_pager_wait_fence(pager, &page->fence) ==
+		                             CUDA_SUCCESS)
+			ts_move_unmap(pager, page);
+	}
+}
+
 int ts_pager_evict(struct ts_pager *pager, struct ts_shortage *ret_shortage)
 {
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -389,6 +404,8 @@ int ts_pager_evict(struct ts_pager *pager, struct ts_shortage *ret_shortage)
 		else
 			put_back(pager, page);
 	}
+	if (result == CUDA_SUCCESS && pager->unmaps)
+		unmap_victims(pager);
 	if (result == CUDA_SUCCESS)
 		return 0;
 	ret_shortage->short_of = TS_SHORT_DRIVER;

@@ -29,6 +29,7 @@ static void init_parts(
 	ts_mutex_init(&pager->lock, TS_RANK_PAGER);
 	ts_mutex_init(&pager->gate, TS_RANK_GATE);
 	ts_mutex_init(&pager->pinning, TS_RANK_PINNING);
+	pager->unmaps = options->unmaps;
 	ts_helper_init(
 	        &pager->helper, options->helper_thread, ts_pager_help, pager);
 	pthread_cond_init(&pager->idle, NULL);

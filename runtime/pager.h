@@ -69,6 +69,7 @@ struct ts_pager_options {
 	uint64_t host_limit_bytes;
 	uint64_t unit_bytes; /* at least; rounded up to the granularity */
 	uint64_t page_bytes; /* the most that moves as one; 0: 16 units */
+	bool unmaps;         /* what leaves is unmapped at once: for tests */
 	bool helper_thread;  /* see helper.h; else everything is done inline */
 };
 

@@ -43,6 +43,7 @@ struct ts_pager {
 	const struct ts_gpu_ops *ops;
 	int device;
 	uint64_t unit_bytes;
+	bool unmaps; /* what leaves is unmapped at once */
 
 	struct ts_mutex lock, gate, pinning;
 	struct ts_helper helper;
