@@ -7,7 +7,7 @@
  * or the other, is sent elsewhere, and the page is mapped anew for it. What
  * goes on over the cut is sent last: its page has to move there.
  */
-#include "planner/pages_internal.h"
+#include "planner/packing.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,6 +23,10 @@
 /* What a stay that has to move at the cut weighs, in pages mapped anew. */
 #define MOVE_COST 64
 #define MOST_COST 255
+
+/* Stays that groups may hold in all, and how many may be looked at. */
+#define MAX_HELD (UINT32_C(1) << 22)
+#define MAX_WORK (UINT64_C(1) << 30)
 
 #define NOBODY UINT32_MAX
 
@@ -80,9 +84,10 @@ struct choice {
 };
 
 struct sweep {
-	const struct ts_runs *runs;
-	uint32_t *chunks;
+	const struct ts_pack_input *input;
 	uint32_t n_chunks;
+	uint64_t work;   /* stays looked at */
+	uint64_t held;   /* stays of groups, those that left among them */
 	uint64_t sent;   /* pages that had to give up their chunks */
 	uint32_t budget; /* no more chunks than these */
 	struct group *groups;
@@ -244,7 +249,7 @@ static bool meets(const struct group *group, const struct stay *stay)
 /* The end of a residency whose beginning, after the cut, has its chunk. */
 static bool is_tied(const struct sweep *w, const struct stay *stay)
 {
-	const struct ts_page_run *run = &w->runs->runs[stay->run];
+	const struct ts_pack_run *run = &w->input->runs[stay->run];
 
 	return run->wraps && stay->span + 1 == run->n_spans && !stay->loose;
 }
@@ -253,7 +258,7 @@ static bool is_tied(const struct sweep *w, const struct stay *stay)
  * Pages that would be mapped anew if @arrival went into free @group; @enough
  * or more: too many.
  */
-static uint32_t cost_of(const struct sweep *w, const struct group *group,
+static uint32_t cost_of(struct sweep *w, const struct group *group,
         const struct arrival *arrival, uint32_t enough)
 {
 	const struct stay *stays = &w->stays[arrival->first_stay];
@@ -264,6 +269,7 @@ static uint32_t cost_of(const struct sweep *w, const struct group *group,
 	        group->stays[k].from <= stays->to;
 	        k++)
 		cost += is_tied(w, &group->stays[k]) ? MOVE_COST : 1;
+	w->work += 1 + cost + arrival->n_stays;
 	for (uint32_t k = 1, at = group->upcoming;
 	        k < arrival->n_stays && cost < enough; k++) {
 		at = first_from(group, at, stays[k].from);
@@ -274,8 +280,8 @@ static uint32_t cost_of(const struct sweep *w, const struct group *group,
 }
 
 /* Lists free group @index if it is better than what is needed so far. */
-static void consider(struct choice *choice, const struct sweep *w,
-        uint32_t index, const struct arrival *arrival)
+static void consider(struct choice *choice, struct sweep *w, uint32_t index,
+        const struct arrival *arrival)
 {
 	const struct group *group = &w->groups[index];
 	uint32_t cost = cost_of(w, group, arrival, choice->enough);
@@ -342,6 +348,9 @@ static int split(struct sweep *w, uint32_t index, uint32_t count)
 		return err;
 	from = &w->groups[index];
 	rest = &w->groups[w->n_groups - 1];
+	w->held += from->n_stays;
+	if (w->held > MAX_HELD)
+		return -E2BIG;
 	err = room_for(
 	        &rest->stays, from->n_stays, &rest->room, sizeof(*rest->stays));
 	if (err)
@@ -364,7 +373,7 @@ static int add_stay(struct sweep *w, const struct stay *stay)
 
 	if (!err)
 		w->stays[w->n_stays++] = *stay;
-	return err;
+	return w->n_stays > 2 * MAX_HELD ? -E2BIG : err;
 }
 
 /* @count pages arrive, for the stays listed from @first_stay on. */
@@ -382,17 +391,6 @@ static int add_arrival(struct sweep *w, uint32_t first_stay, uint32_t count)
 	        .next = w->arriving[op]};
 	w->arriving[op] = w->n_arrivals++;
 	return 0;
-}
-
-static void write_chunks(
-        struct sweep *w, const struct group *group, const struct stay *stay)
-{
-	const struct ts_page_run *run = &w->runs->runs[stay->run];
-	uint32_t *chunks = w->chunks + run->first_chunk +
-	                   (uint64_t)stay->span * run->count + stay->offset;
-
-	for (uint32_t i = 0; i < group->count; i++)
-		chunks[i] = group->first_chunk + i;
 }
 
 /*
@@ -442,8 +440,8 @@ static int insert(struct sweep *w, struct group *group, const struct stay *stay)
 	        (group->n_stays - at) * sizeof(*group->stays));
 	group->stays[at] = *stay;
 	group->n_stays++;
-	write_chunks(w, group, stay);
-	return 0;
+	w->held++;
+	return w->held > MAX_HELD ? -E2BIG : 0;
 }
 
 /*
@@ -536,6 +534,8 @@ static int place(struct sweep *w, uint32_t index)
 		uint32_t left = arrival.count - offset;
 		bool may_grow = w->budget - w->n_chunks >= left;
 
+		if (w->work > MAX_WORK)
+			return -E2BIG;
 		find_groups(w, &arrival, left, may_grow ? 1 : MOST_COST + 1);
 		err = take_groups(w, &arrival, 0, &offset);
 		if (!err && offset < arrival.count)
@@ -563,7 +563,7 @@ static void let_go(struct sweep *w, uint32_t op)
 		group->upcoming = at;
 		free_list_add(w, i,
 		        at < group->n_stays ? group->stays[at].from
-		                            : w->runs->n_ops);
+		                            : w->input->n_slots);
 	}
 }
 
@@ -620,13 +620,13 @@ static int add_runs(struct sweep *w)
 {
 	int err = 0;
 
-	for (uint32_t r = 0; !err && r < w->runs->n_runs; r++) {
-		const struct ts_page_run *run = &w->runs->runs[r];
+	for (uint32_t r = 0; !err && r < w->input->n_runs; r++) {
+		const struct ts_pack_run *run = &w->input->runs[r];
 		uint32_t first = w->n_stays;
 
 		for (uint32_t k = 0; !err && k < run->n_spans; k++) {
-			struct ts_span span =
-			        w->runs->spans[run->first_span + k];
+			struct ts_pack_span span =
+			        w->input->spans[run->first_span + k];
 
 			err = add_stay(w, &(struct stay){.from = span.from,
 			                          .to = span.to,
@@ -639,34 +639,130 @@ static int add_runs(struct sweep *w)
 	return err;
 }
 
-int ts_pages_pack(
-        const struct ts_runs *runs, uint32_t *chunks, uint32_t *ret_n_chunks)
+static int by_place(const void *a, const void *b)
 {
-	uint64_t ops = runs->n_ops + UINT64_C(1);
-	struct sweep w = {.runs = runs,
-	        .chunks = chunks,
-	        .budget = runs->most_chunks,
-	        .arriving = malloc(ops * sizeof(uint32_t)),
-	        .leaving = malloc(ops * sizeof(uint32_t)),
-	        .free_until = malloc(ops * sizeof(uint32_t))};
-	int err = set_init(&w.keys, ops);
+	const struct ts_pack_piece *x = a, *y = b;
+
+	if (x->run != y->run)
+		return x->run < y->run ? -1 : 1;
+	if (x->span != y->span)
+		return x->span < y->span ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int list_pieces(const struct sweep *w, struct ts_packing *packing)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < w->n_groups; i++)
+		n += w->groups[i].n_stays;
+	packing->pieces = malloc((n + 1) * sizeof(*packing->pieces));
+	if (!packing->pieces)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < w->n_groups; i++) {
+		const struct group *group = &w->groups[i];
+
+		for (uint32_t k = 0; k < group->n_stays; k++)
+			packing->pieces[packing->n_pieces++] =
+			        (struct ts_pack_piece){group->stays[k].run,
+			                group->stays[k].span,
+			                group->stays[k].offset, group->count,
+			                group->first_chunk};
+	}
+	qsort(packing->pieces, packing->n_pieces, sizeof(*packing->pieces),
+	        by_place);
+	return 0;
+}
+
+/* Pages of a run whose chunks in two of its spans are not the same. */
+static uint64_t differences(const struct ts_pack_piece *a,
+        const struct ts_pack_piece *b, uint32_t count)
+{
+	uint64_t n = 0;
+	uint32_t at = 0;
+
+	while (at < count) {
+		uint32_t end_a = a->offset + a->count;
+		uint32_t end_b = b->offset + b->count;
+		uint32_t end = end_a < end_b ? end_a : end_b;
+
+		if (a->first_chunk - a->offset != b->first_chunk - b->offset)
+			n += end - at;
+		at = end;
+		a += end == end_a;
+		b += end == end_b;
+	}
+	return n;
+}
+
+/* Each span of a run against the one before it, around the step. */
+static void count_remaps(
+        const struct ts_pack_input *input, struct ts_packing *packing)
+{
+	const struct ts_pack_piece *at = packing->pieces;
+	const struct ts_pack_piece *end = at + packing->n_pieces;
+
+	while (at < end) {
+		const struct ts_pack_run *run = &input->runs[at->run];
+		const struct ts_pack_piece *first = at, *before = NULL;
+		uint64_t n;
+
+		while (at < end && at->run == first->run) {
+			const struct ts_pack_piece *span = at;
+
+			if (before)
+				packing->remaps +=
+				        differences(before, span, run->count);
+			before = span;
+			while (at < end && at->run == span->run &&
+			        at->span == span->span)
+				at++;
+		}
+		n = differences(before, first, run->count);
+		packing->remaps += n;
+		packing->moves += run->wraps ? n : 0;
+	}
+}
+
+void ts_packing_finish(struct ts_packing *packing)
+{
+	free(packing->pieces);
+	memset(packing, 0, sizeof(*packing));
+}
+
+int ts_pack(const struct ts_pack_input *input, struct ts_packing *ret_packing)
+{
+	uint64_t slots = input->n_slots + UINT64_C(1);
+	struct sweep w = {.input = input,
+	        .budget = input->most_chunks,
+	        .arriving = malloc(slots * sizeof(uint32_t)),
+	        .leaving = malloc(slots * sizeof(uint32_t)),
+	        .free_until = malloc(slots * sizeof(uint32_t))};
+	struct ts_packing packing = {0};
+	int err = set_init(&w.keys, slots);
 
 	if (!w.arriving || !w.leaving || !w.free_until)
 		err = -ENOMEM;
 	if (!err) {
-		memset(w.arriving, 0xff, ops * sizeof(uint32_t));
-		memset(w.leaving, 0xff, ops * sizeof(uint32_t));
-		memset(w.free_until, 0xff, ops * sizeof(uint32_t));
+		memset(w.arriving, 0xff, slots * sizeof(uint32_t));
+		memset(w.leaving, 0xff, slots * sizeof(uint32_t));
+		memset(w.free_until, 0xff, slots * sizeof(uint32_t));
 		err = add_runs(&w);
 	}
-	for (uint32_t op = 0; !err && op < runs->n_ops; op++) {
-		let_go(&w, op);
-		begin_stays(&w, op);
-		err = place_all(&w, op);
-		if (!err && w.sent > runs->most_sent)
+	for (uint32_t slot = 0; !err && slot < input->n_slots; slot++) {
+		let_go(&w, slot);
+		begin_stays(&w, slot);
+		err = place_all(&w, slot);
+		if (!err && w.sent > input->most_sent)
 			err = -ECANCELED;
 	}
-	*ret_n_chunks = w.n_chunks;
+	packing.n_chunks = w.n_chunks;
+	if (!err)
+		err = list_pieces(&w, &packing);
+	if (!err) {
+		count_remaps(input, &packing);
+		*ret_packing = packing;
+	}
 	for (uint32_t i = 0; i < w.n_groups; i++)
 		free(w.groups[i].stays);
 	free(w.groups);

@@ -93,19 +93,24 @@ static int fill_decisions(struct ts_plan *plan, struct ts_search *search)
 
 static int fill_pages(struct ts_plan *plan, const struct ts_search *search)
 {
+	struct ts_pages_holds holds = {0};
 	struct ts_pages pages;
-	int err = ts_pages_assign(search->graph, &search->best.choice,
+	int err = ts_pages_hold(search->graph, &search->best.choice,
 	        ts_model_left(search->model), ts_model_back(search->model),
-	        plan->limit_bytes, &pages);
+	        &holds);
 
+	if (!err)
+		err = ts_pages_assign(
+		        search->graph, &holds, plan->limit_bytes, &pages);
+	free(holds.list);
 	/* No device has so many pages: the plan goes without. */
 	if (err)
 		return err == -E2BIG ? 0 : err;
 	plan->page_bytes = TS_PAGE_BYTES;
-	plan->page_chunks = pages.n_chunks;
-	plan->page_peak = pages.peak_pages;
+	plan->page_chunks = pages.chunks;
+	plan->page_peak = pages.peak;
 	plan->page_remaps = pages.remaps;
-	ts_pages_finish(&pages);
+	plan->page_static_chunks = pages.static_chunks;
 	return 0;
 }
 

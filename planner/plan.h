@@ -53,11 +53,12 @@ struct ts_plan {
 	uint64_t swap_bytes; /* out, per step */
 	uint64_t replay_ns;
 	uint64_t smallest_feasible_limit_bytes;
-	/* Static page assignment (pages.h). */
+	/* Page assignment (pages.h). */
 	uint64_t page_bytes;
 	uint32_t page_chunks;
 	uint32_t page_peak;
-	uint32_t page_remaps;
+	uint32_t page_static_chunks;
+	uint64_t page_remaps;
 	/* Of the profile that it was made from. */
 	uint32_t n_ops;
 	uint32_t n_values;

@@ -376,11 +376,12 @@ json_t *ts_plan_to_json(const struct ts_plan *plan, const struct ts_profile *p)
 	                (json_int_t)plan->unlimited_peak_bytes));
 	if (plan->page_bytes)
 		json_object_set_new(root, "pages",
-		        json_pack("{s:I, s:I, s:I, s:I}", "page_bytes",
+		        json_pack("{s:I, s:I, s:I, s:I, s:I}", "page_bytes",
 		                (json_int_t)plan->page_bytes, "chunks",
 		                (json_int_t)plan->page_chunks, "peak_pages",
 		                (json_int_t)plan->page_peak, "remaps",
-		                (json_int_t)plan->page_remaps));
+		                (json_int_t)plan->page_remaps, "static_chunks",
+		                (json_int_t)plan->page_static_chunks));
 	json_object_set_new(root, "decisions", decisions);
 	json_object_set_new(root, "replays", replays);
 	return root;

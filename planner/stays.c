@@ -8,12 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes that have to be there over some ops. */
+struct range {
+	uint64_t address;
+	uint64_t size_bytes;
+};
+
 struct stays {
 	const struct ts_graph *graph;
 	const struct ts_choice *choice;
 	const uint32_t *left;
 	const uint32_t *back;
-	struct ts_stay *list;
+	struct ts_plan_hold *list;
 	uint32_t n;
 	uint64_t invented; /* next address of a value that has none */
 };
@@ -44,20 +50,39 @@ static bool away(const struct stays *s, uint32_t gap, uint32_t *ret_left,
 	return left + 1 < back;
 }
 
+static void add_hold(
+        struct stays *s, const struct range *like, uint32_t from, uint32_t end)
+{
+	s->list[s->n++] = (struct ts_plan_hold){.address = like->address,
+	        .bytes = like->size_bytes,
+	        .take_op = from,
+	        .release_op = end,
+	        .from_tick = from,
+	        .free_tick = end};
+}
+
+/* From op @from to op @to, which may lie in the next step. */
 static void add(
-        struct stays *s, const struct ts_stay *like, uint64_t from, uint64_t to)
+        struct stays *s, const struct range *like, uint64_t from, uint64_t to)
 {
 	uint32_t n = s->graph->n_ops;
-	struct ts_stay stay = *like;
 
-	stay.from_op = (uint32_t)(from >= n ? from - n : from);
-	stay.to_op = (uint32_t)(from >= n ? to - n : to);
-	s->list[s->n++] = stay;
+	if (from >= n) {
+		from -= n;
+		to -= n;
+	}
+	if (to < n) {
+		add_hold(s, like, (uint32_t)from, (uint32_t)to + 1);
+		return;
+	}
+	add_hold(s, like, (uint32_t)from, n);
+	to -= n;
+	add_hold(s, like, 0, to < from ? (uint32_t)to + 1 : (uint32_t)from);
 }
 
 /* Alive from the first op that uses it to the last; away in some gaps. */
 static void add_transient(
-        struct stays *s, uint32_t object, const struct ts_stay *like)
+        struct stays *s, uint32_t object, const struct range *like)
 {
 	const struct ts_graph *g = s->graph;
 	const struct ts_object *o = &g->objects[object];
@@ -77,7 +102,7 @@ static void add_transient(
 
 /* There in every step: from the end of one absence to the next. */
 static void add_persistent(
-        struct stays *s, uint32_t object, const struct ts_stay *like)
+        struct stays *s, uint32_t object, const struct range *like)
 {
 	const struct ts_graph *g = s->graph;
 	uint32_t first_left = TS_NONE, from = TS_NONE;
@@ -101,7 +126,7 @@ static void add_persistent(
 }
 
 static void add_object(
-        struct stays *s, uint32_t object, const struct ts_stay *like)
+        struct stays *s, uint32_t object, const struct range *like)
 {
 	const struct ts_object *o = &s->graph->objects[object];
 
@@ -111,26 +136,23 @@ static void add_object(
 		add_transient(s, object, like);
 }
 
-/*
- * The stays of all objects of a page and more, and what their smaller
- * neighbours keep resident; those have addresses only in recorded profiles.
- */
-static int list_stays(
-        struct stays *s, struct ts_paging *paging, struct ts_stay *resident)
+/* Of all objects; smaller ones have addresses only in recorded profiles. */
+static int list_holds(struct stays *s)
 {
 	const struct ts_graph *g = s->graph;
 	const struct ts_profile *p = g->profile;
 
 	for (uint32_t v = 0; v < p->n_values; v++) {
 		uint64_t bytes = p->values[v].size_bytes;
-		struct ts_stay like = {p->values[v].address, bytes, 0, 0};
+		struct range like = {p->values[v].address, bytes};
 
 		/* One version speaks for the storage. */
 		if (p->values[v].in_place_of != TS_NONE || !bytes)
 			continue;
+		/* Neighbours of small values keep their pages resident. */
 		if (bytes < TS_PAGE_BYTES) {
 			if (like.address)
-				resident[paging->n_resident++] = like;
+				add_hold(s, &like, 0, g->n_ops);
 			continue;
 		}
 		if (!like.address) {
@@ -142,44 +164,69 @@ static int list_stays(
 		}
 		add_object(s, g->object_of[v], &like);
 	}
-	paging->n_stays = s->n;
 	return 0;
 }
 
-int ts_pages_assign(const struct ts_graph *g, const struct ts_choice *choice,
-        const uint32_t *left, const uint32_t *back, uint64_t limit_bytes,
+int ts_pages_hold(const struct ts_graph *g, const struct ts_choice *choice,
+        const uint32_t *left, const uint32_t *back,
+        struct ts_pages_holds *ret_holds)
+{
+	/* One by object, one more by gap; what wraps makes two. */
+	uint64_t room = 2 * ((uint64_t)g->n_objects + g->n_gaps) + 1;
+	struct stays s = {.graph = g,
+	        .choice = choice,
+	        .left = left,
+	        .back = back,
+	        .list = calloc(room, sizeof(*s.list)),
+	        .invented = TS_INVENTED_ADDRESS};
+	int err = s.list ? 0 : -ENOMEM;
+
+	if (!err && g->n_ops)
+		err = list_holds(&s);
+	if (err)
+		free(s.list);
+	else
+		*ret_holds = (struct ts_pages_holds){s.list, s.n};
+	return err;
+}
+
+int ts_pages_assign(const struct ts_graph *g,
+        const struct ts_pages_holds *holds, uint64_t limit_bytes,
         struct ts_pages *ret_pages)
 {
-	struct stays s = {g, choice, left, back, NULL, 0, TS_INVENTED_ADDRESS};
-	struct ts_paging paging = {
-	        .n_ops = g->n_ops, .page_bytes = TS_PAGE_BYTES};
 	uint64_t beside = g->profile->resident_bytes;
-	uint64_t most = limit_bytes > beside
-	                        ? (limit_bytes - beside) / TS_PAGE_BYTES
-	                        : 0;
-	struct ts_stay *resident =
-	        calloc(g->n_objects + UINT64_C(1), sizeof(*resident));
-	int err = -ENOMEM;
+	struct ts_page_plan_input input = {.anywhere = true,
+	        .holds = holds->list,
+	        .n_holds = holds->n,
+	        .page_bytes = TS_PAGE_BYTES,
+	        .n_ops = g->n_ops,
+	        .n_ticks = g->n_ops};
+	struct ts_page_plan plan;
+	int err = g->n_ops ? ts_page_plan_find(&input, &plan) : 0;
 
 	memset(ret_pages, 0, sizeof(*ret_pages));
-	s.list =
-	        calloc(g->n_objects + (uint64_t)g->n_gaps + 1, sizeof(*s.list));
-	if (s.list && resident) {
-		err = list_stays(&s, &paging, resident);
-		paging.stays = s.list;
-		paging.resident = resident;
-		paging.most_chunks = most < UINT32_MAX ? (uint32_t)most : 0;
-		if (!err && g->n_ops)
-			err = ts_pages_place(&paging, ret_pages);
-	}
-	free(resident);
-	free(s.list);
-	return err;
+	if (err || !g->n_ops)
+		return err;
+	ret_pages->static_chunks = plan.n_chunks;
+	ts_page_plan_finish(&plan);
+	input.may_remap = true;
+	input.most_chunks = limit_bytes > beside
+	                            ? (limit_bytes - beside) / TS_PAGE_BYTES
+	                            : 0;
+	err = ts_page_plan_find(&input, &plan);
+	if (err)
+		return err;
+	ret_pages->peak = plan.peak_pages;
+	ret_pages->chunks = plan.n_chunks;
+	ret_pages->remaps = plan.remaps;
+	ts_page_plan_finish(&plan);
+	return 0;
 }
 
 int ts_pages_of_plan(const struct ts_profile *profile,
         const struct ts_plan *plan, struct ts_pages *ret_pages)
 {
+	struct ts_pages_holds holds = {0};
 	struct ts_input_error error;
 	struct ts_model *model = NULL;
 	struct ts_choice choice = {0};
@@ -196,12 +243,14 @@ int ts_pages_of_plan(const struct ts_profile *profile,
 		err = ts_model_create(&g, plan->limit_bytes, &model);
 	if (!err)
 		err = ts_model_run(model, &choice, &outcome, NULL);
+	if (!err && !outcome.fits)
+		err = -EINVAL;
 	if (!err)
-		err = outcome.fits ? ts_pages_assign(&g, &choice,
-		                             ts_model_left(model),
-		                             ts_model_back(model),
-		                             plan->limit_bytes, ret_pages)
-		                   : -EINVAL;
+		err = ts_pages_hold(&g, &choice, ts_model_left(model),
+		        ts_model_back(model), &holds);
+	if (!err)
+		err = ts_pages_assign(&g, &holds, plan->limit_bytes, ret_pages);
+	free(holds.list);
 	ts_model_destroy(model);
 	ts_choice_finish(&choice);
 	ts_graph_finish(&g);

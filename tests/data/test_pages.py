@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Static page assignment of the recorded profiles: chunks within 1 % of the
-most pages that are alive at once and, where those are, within the limit; and
-how many pages are mapped anew.
+"""Page assignment of the recorded profiles: chunks within 1 % of the most
+pages that are alive at once and, where those are, within the limit; how many
+pages are mapped anew, and how many chunks it takes where none is.
 
 Usage: test_pages.py TAPESWAP FOLDER
 """
@@ -46,11 +46,15 @@ class Pages(unittest.TestCase):
                     print(
                         f"{name:10} {limit} %: {seen['chunks']} chunks, peak"
                         f" {seen['peak_pages']} pages ({more:+.2%}),"
-                        f" {seen['remaps']} remaps"
+                        f" {seen['remaps']} remaps; without remaps"
+                        f" {seen['static_chunks']} chunks"
                     )
                     with self.subTest(name=name, limit=limit):
                         self.assertLessEqual(more, MOST)
                         self.assertGreaterEqual(more, 0)
+                        self.assertGreaterEqual(
+                            seen["static_chunks"], seen["peak_pages"]
+                        )
                         self.assertLessEqual(
                             seen["chunks"],
                             max(

@@ -286,8 +286,6 @@ static void try_plan(const char *text, size_t length,
 		/* What the runtime makes of a plan that it read. */
 		if (outcome.fits && ts_pages_of_plan(p, &plan, &pages))
 			abort();
-		if (outcome.fits)
-			ts_pages_finish(&pages);
 		counts->planned++;
 		ts_model_destroy(model);
 	}
