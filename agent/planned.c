@@ -2,8 +2,6 @@
 #include "agent/planned.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,11 +9,10 @@
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
 #include "agent/base/units.h"
-#include "agent/jsonfile.h"
 #include "agent/observed.h"
+#include "agent/planned_cache.h"
 #include "agent/planned_clock.h"
-#include "agent/planned_follow.h"
-#include "agent/planned_make.h"
+#include "agent/planned_file.h"
 #include "agent/profiler.h"
 #include "agent/proof.h"
 #include "planner/plan_json.h"
@@ -36,9 +33,24 @@
 #define PLANS_IN_VAIN_MAX 6
 /* So often in a row the device may not be done when a plan is taken up. */
 #define WAITS_IN_VAIN_MAX 3
+/* Whole steps that pass at most before a plan that was left is tried again. */
+#define WAIT_MAX 15
+/* A step of the pager is timed where the plan's is not so much shorter. */
+#define SURE_OF(ns) ((ns) / 5 * 4)
+/* So many steps of either are timed before they are compared. */
+#define TIMED_STEPS 2
+/* Without any swap it has to be a little shorter to be worth the change. */
+#define WORTH_OF(ns) ((ns) / 100 * 99)
 /* Who wants the plan's file waits for other threads a second at most. */
 #define LOCK_TRIES   1000
 #define LOCK_WAIT_US 1000
+
+/* Where the program's ops stand. */
+enum stand {
+	OFF,    /* no plan: the pager alone */
+	TIMING, /* steps like the plan's go by with the pager, and are timed */
+	ON,     /* by the plan */
+};
 
 static struct {
 	bool on; /* constant after start */
@@ -49,176 +61,306 @@ static struct {
 	struct ts_mutex lock;
 	/* Guarded by lock. */
 	int device;
-	struct ts_follow follow;
-	struct ts_planned_plan made;
-	json_t *json; /* the plan, as it is written */
-	bool adopted; /* pages are as the plan wants them */
-	bool on_step; /* op `at` of the step comes next */
-	bool to_join; /* at its start the plan has to come into force */
+	struct ts_planned_cache cache;
+	struct ts_planned_entry *now;      /* op `at` of its step comes next */
+	struct ts_planned_entry *in_force; /* pages are as it wants them */
+	struct ts_planned_entry *told;     /* its plan is the file's */
+	json_t *former;                    /* what was, where there is none */
+	enum stand stand;
+	bool to_join; /* at the step's start the plan has to come into force */
 	uint32_t at;
-	uint64_t between;       /* ops since the last step ended */
-	unsigned int bad_steps; /* in a row, in which it did not hold */
-	unsigned int in_vain;   /* plans without a good step, in a row */
-	unsigned int waits;     /* for the device, in vain, in a row */
-	bool rewrite;           /* the file offers what was dropped */
-	bool carried;           /* this plan carried a step through */
+	uint64_t between;     /* ops since the last step ended */
+	unsigned int in_vain; /* plans without a good step, in a row */
+	unsigned int waits;   /* for the device, in vain, in a row */
+	unsigned int timed;   /* steps in a row that the clock saw */
+	bool rewrite;         /* the file offers what was dropped */
 	bool said;
-	bool read_plan; /* TAPESWAP_PLAN was looked at */
 	struct ts_planned_figures figures;
 } planned;
 
-/* Lock held. */
-static void drop_plan(void)
+/* ------------------------------------------------------------------- plans */
+
+/* Nothing is done ahead of the pager any more. Lock held. */
+static void end_force(void)
 {
 	struct ts_pager *pager = ts_agent_pager(planned.device);
 
-	if (pager)
+	if (pager && planned.in_force)
 		ts_enforce_end(pager);
-	atomic_store(&planned.has_plan, false);
-	ts_follow_finish(&planned.follow);
-	ts_planned_plan_finish(&planned.made);
-	/* Nor is it offered to the next run. */
-	planned.rewrite |=
-	        planned.json && !json_object_del(planned.json, "tape");
-	planned.on_step = false;
-	planned.adopted = false;
+	planned.in_force = NULL;
 	planned.waits = 0;
-	planned.in_vain = planned.carried ? 0 : planned.in_vain + 1;
+}
+
+/* Lock held. */
+static void stand_off(void)
+{
+	ts_planned_clock_stop();
+	planned.timed = 0;
+	planned.now = NULL;
+	planned.stand = OFF;
+}
+
+/* The file's plan goes, and is not offered to the next run. Lock held. */
+static void forget_told(void)
+{
+	json_decref(planned.former);
+	planned.former = json_incref(planned.told->json);
+	planned.rewrite |= planned.former &&
+	                   !json_object_del(planned.former, "tape");
+	planned.told = NULL;
+}
+
+/* Lock held. */
+static void drop_plan(struct ts_planned_entry *entry)
+{
+	if (planned.in_force == entry)
+		end_force();
+	if (planned.now == entry)
+		stand_off();
+	if (planned.told == entry)
+		forget_told();
+	planned.in_vain = entry->carried ? 0 : planned.in_vain + 1;
+	ts_planned_cache_drop(&planned.cache, entry);
+	atomic_store(&planned.has_plan, planned.cache.count);
 	if (planned.in_vain < PLANS_IN_VAIN_MAX)
 		ts_profiler_resume();
 }
 
-/* Off the step, for whatever reason. Lock held. */
-static void leave(void)
+/* The pager alone is as fast: it goes on alone with steps like these. */
+static void decline(struct ts_planned_entry *entry)
 {
-	planned.figures.left += planned.on_step;
-	ts_planned_clock_stop();
-	planned.on_step = false;
-	ts_follow_reset(&planned.follow);
+	ts_log(TS_LOG_DEBUG,
+	        "plan: the pager alone is as fast: %.3f ms a step",
+	        (double)entry->pager_ns * 1e-6);
+	entry->declined = true;
+	entry->carried = true;
+	planned.figures.declined++;
+	if (planned.in_force == entry)
+		end_force();
+	if (planned.now == entry)
+		stand_off();
+}
+
+/* ------------------------------------------------------------------- steps */
+
+/* A whole step of @entry has just passed: may the next one go by it? */
+static void found_step(struct ts_planned_entry *entry)
+{
+	if (!entry || entry->declined)
+		return;
+	if (entry->wait) {
+		entry->wait--;
+		return;
+	}
+	planned.now = entry;
+	planned.stand = entry->pager_ns ? ON : TIMING;
+	planned.to_join = true;
+	planned.between = 0;
+	planned.at = 0;
+}
+
+/*
+ * Op @op is not what comes next in the step: off it. What went by of it may
+ * yet be the start of another one. Lock held.
+ */
+static void leave(const struct ts_follow_op *op)
+{
+	struct ts_planned_entry *entry = planned.now;
+	uint32_t at = planned.at;
+
+	planned.figures.left += planned.stand == ON && at;
+	/* Begun in vain, and again in vain: ever more rarely. */
+	if (at) {
+		entry->vain = 2 * entry->vain + 1;
+		if (entry->vain > WAIT_MAX)
+			entry->vain = WAIT_MAX;
+		entry->wait = entry->vain / 2;
+	}
+	stand_off();
+	ts_planned_cache_rewind(&planned.cache, entry, op ? at : 0);
+	if (op)
+		found_step(ts_planned_cache_push(&planned.cache, op));
 }
 
 /* The first op of the step comes next. 0 or a negative errno. Lock held. */
 static int join(struct ts_pager *pager)
 {
+	struct ts_planned_entry *entry = planned.now;
 	int rc;
 
 	planned.figures.joins++;
-	if (planned.adopted) {
+	if (planned.in_force == entry) {
 		ts_enforce_resume(pager);
 		return 0;
 	}
-	rc = ts_enforce_adopt(pager, &planned.made.pages);
-	planned.adopted = !rc;
+	end_force();
+	rc = ts_enforce_adopt(pager, &entry->made.pages);
+	if (!rc)
+		planned.in_force = entry;
 	planned.figures.adopted += !rc;
 	if (rc)
 		ts_log(TS_LOG_DEBUG, "plan: not taken up: %s", strerror(-rc));
 	return rc;
 }
 
+/* Steps with the pager alone are timed first. True: go on so. Lock held. */
+static bool time_pager(struct ts_planned_entry *entry)
+{
+	struct ts_planned_clock clock;
+
+	if (planned.stand != TIMING)
+		return false;
+	if (planned.timed <= TIMED_STEPS)
+		return true;
+	ts_planned_clock_read(&clock);
+	entry->pager_ns = clock.shortest_ns;
+	ts_planned_clock_forget();
+	if (entry->made.plan.predicted_step_ns >= entry->pager_ns) {
+		decline(entry);
+		return true;
+	}
+	planned.stand = ON;
+	planned.to_join = true;
+	planned.timed = 0;
+	return false;
+}
+
+/* Steps by the plan take longer after all than with the pager alone. */
+static bool is_slower(const struct ts_planned_entry *entry)
+{
+	struct ts_planned_clock clock;
+
+	ts_planned_clock_read(&clock);
+	return planned.timed > TIMED_STEPS + 1 &&
+	       clock.shortest_ns > entry->pager_ns;
+}
+
 /* The step begins with the op that comes. Lock held. False: without plan. */
 static bool begin_step(struct ts_pager *pager)
 {
+	struct ts_planned_entry *entry = planned.now;
 	int rc;
 
+	if (planned.between > BETWEEN_TIMED) {
+		ts_planned_clock_stop();
+		planned.timed = 0;
+	}
+	if (time_pager(entry))
+		return planned.stand == TIMING;
+	if (is_slower(entry)) {
+		decline(entry);
+		return false;
+	}
 	if (!planned.to_join && !planned.between)
 		return true;
 	rc = join(pager);
 	/* After this step it may do. */
 	if (rc == -EAGAIN && ++planned.waits < WAITS_IN_VAIN_MAX) {
-		leave();
+		stand_off();
+		ts_planned_cache_rewind(&planned.cache, entry, 0);
 		return false;
 	}
 	if (rc) {
-		drop_plan();
+		drop_plan(entry);
 		return false;
 	}
 	planned.waits = 0;
-	if (planned.between > BETWEEN_TIMED)
-		ts_planned_clock_stop();
 	planned.to_join = false;
 	planned.between = 0;
 	atomic_store(&planned.missed, 0);
 	atomic_store(&planned.doubted, 0);
 	ts_enforce_astray(pager);
+	ts_planned_cache_touch(&planned.cache, entry);
+	planned.told = entry;
 	return true;
 }
 
 /* A step went by: did pages come and go as planned? Lock held. */
 static void end_step(struct ts_pager *pager)
 {
+	struct ts_planned_entry *entry = planned.now;
 	uint64_t astray = ts_enforce_astray(pager);
 	unsigned int missed = atomic_exchange(&planned.missed, 0);
 
 	planned.at = 0;
+	entry->vain = 0;
+	if (planned.stand != ON)
+		return;
 	planned.figures.steps++;
 	planned.figures.astray += astray;
 	planned.figures.missed += missed;
 	planned.figures.doubted += atomic_exchange(&planned.doubted, 0);
 	/* The pager helps out; that is dear only where it is often. */
-	if (astray + missed <= planned.follow.n_ops / FEW_OF + FEW) {
-		planned.carried = true;
-		planned.bad_steps = 0;
+	if (astray + missed <= entry->follow.n_ops / FEW_OF + FEW) {
+		entry->carried = true;
+		entry->bad_steps = 0;
 		return;
 	}
-	planned.bad_steps++;
+	entry->bad_steps++;
 	ts_log(TS_LOG_DEBUG,
 	        "plan: %u ops found pages missing, %u pages astray", missed,
 	        (unsigned int)astray);
-	if (planned.bad_steps < BAD_STEPS_MAX)
+	if (entry->bad_steps < BAD_STEPS_MAX)
 		return;
 	/* Chunks may have changed hands; then addresses may have moved. */
-	if (planned.bad_steps == BAD_STEPS_MAX) {
-		planned.adopted = false;
+	if (entry->bad_steps == BAD_STEPS_MAX) {
+		end_force();
 		planned.to_join = true;
 		return;
 	}
 	ts_log(TS_LOG_DEBUG, "plan: does not hold, a new one follows");
-	drop_plan();
+	drop_plan(entry);
 }
 
-/* A whole step has just passed: the next one may go by the plan. Lock held. */
-static void look_for_step(const struct ts_follow_op *op)
+/* Between steps there may be anything, steps of other kinds too. Lock held. */
+static void pass_between(const struct ts_follow_op *op)
 {
-	if (!ts_follow_push(&planned.follow, op))
-		return;
-	planned.on_step = true;
-	planned.to_join = true;
-	planned.between = 0;
-	planned.at = 0;
+	struct ts_planned_entry *found =
+	        ts_planned_cache_push(&planned.cache, op);
+
+	planned.between++;
+	if (found && found != planned.now) {
+		stand_off();
+		found_step(found);
+	}
 }
 
 /* Lock held. */
 static void follow_op(struct ts_pager *pager, struct ts_op *item,
         const struct ts_follow_op *op)
 {
-	if (!planned.on_step) {
-		look_for_step(op);
+	const struct ts_planned_entry *entry = planned.now;
+
+	if (!entry) {
+		found_step(ts_planned_cache_push(&planned.cache, op));
 		return;
 	}
-	if (!ts_follow_is(&planned.follow, planned.at, op)) {
-		/* Between steps there may be anything. */
-		if (!planned.at) {
-			planned.between++;
-			return;
-		}
-		leave();
-		look_for_step(op);
+	if (!ts_follow_is(&entry->follow, planned.at, op)) {
+		if (planned.at)
+			leave(op);
+		else
+			pass_between(op);
 		return;
 	}
 	if (!planned.at && !begin_step(pager)) {
-		if (atomic_load(&planned.has_plan))
-			look_for_step(op);
+		ts_planned_cache_push(&planned.cache, op);
 		return;
 	}
-	/*
-	 * The plan has no word that is taken for none. What else than unused
-	 * slots is behind one stays, or comes by the pager all the same.
-	 */
-	item->doubted = ts_op_skip_unused(item);
-	if (!planned.at)
+	if (!planned.at) {
+		ts_planned_cache_rewind(&planned.cache, entry, 0);
 		ts_planned_clock_step(ts_agent.ops, (CUstream)op->stream);
-	ts_enforce_op(pager, planned.at);
-	if (++planned.at == planned.follow.n_ops)
+		planned.timed++;
+	}
+	if (planned.stand == ON) {
+		/*
+		 * The plan has no word that is taken for none. What else than
+		 * unused slots is behind one stays, or comes by the pager all
+		 * the same.
+		 */
+		item->doubted = ts_op_skip_unused(item);
+		ts_enforce_op(pager, planned.at);
+	}
+	if (++planned.at == entry->follow.n_ops)
 		end_step(pager);
 }
 
@@ -228,25 +370,6 @@ void ts_planned_missed(const struct ts_op *op)
 	if (op->doubted)
 		atomic_fetch_add_explicit(
 		        &planned.doubted, 1, memory_order_relaxed);
-}
-
-static void write_plan(void)
-{
-	const char *path = ts_agent.config.plan;
-	json_t *json;
-	int rc;
-
-	if (!*path)
-		return;
-	json = ts_planned_json();
-	/* At exit it is written in any case. */
-	if (!json)
-		return;
-	rc = ts_json_write(json, path, JSON_COMPACT);
-	json_decref(json);
-	if (rc)
-		ts_log(TS_LOG_ERROR, "TAPESWAP_PLAN=\"%s\" was not written: %s",
-		        path, strerror(-rc));
 }
 
 void ts_planned_op(struct ts_op *op)
@@ -260,21 +383,24 @@ void ts_planned_op(struct ts_op *op)
 	at.signature = op->signature;
 	ts_mutex_lock(&planned.lock);
 	pager = ts_agent_pager(planned.device);
-	if (atomic_load(&planned.has_plan) && pager) {
+	if (planned.cache.count && pager) {
 		/* Shadow steps are the pager's. */
-		if (atomic_load(&ts_agent.capturing) || ts_proof_is_pending())
-			leave();
-		else
+		if (!atomic_load(&ts_agent.capturing) && !ts_proof_is_pending())
 			follow_op(pager, op, &at);
+		else if (planned.now)
+			leave(NULL);
 	}
 	rewrite = planned.rewrite;
 	planned.rewrite = false;
 	ts_mutex_unlock(&planned.lock);
 	if (rewrite)
-		write_plan();
+		ts_planned_file_write(ts_planned_json());
 }
 
-static int start_following(const struct ts_recording *step)
+/* ------------------------------------------------------------------ making */
+
+static int start_following(
+        struct ts_planned_entry *entry, const struct ts_recording *step)
 {
 	uint32_t n = (uint32_t)step->op_count;
 	struct ts_follow_op *ops = malloc(n * sizeof(*ops));
@@ -285,17 +411,21 @@ static int start_following(const struct ts_recording *step)
 	for (uint32_t i = 0; i < n; i++)
 		ops[i] = (struct ts_follow_op){
 		        step->ops[i].signature, step->ops[i].stream};
-	rc = ts_follow_init(&planned.follow, ops, n);
+	rc = ts_follow_init(&entry->follow, ops, n);
 	free(ops);
 	return rc;
 }
 
-/* The ops since the step, as far as the tape has them. */
-static void catch_up(const struct ts_recording *step)
+/* The ops since the step, as far as the tape has them. Lock held. */
+static void catch_up(
+        struct ts_planned_entry *entry, const struct ts_recording *step)
 {
 	struct ts_tape *tape = &ts_agent.tape;
 	uint64_t at = step->first_op + step->op_count;
+	bool ends = false;
 
+	ts_planned_cache_rewind(
+	        &planned.cache, entry, entry->follow.n_ops);
 	ts_mutex_lock(&tape->lock);
 	for (; at < tape->op_count; at++) {
 		const struct ts_tape_op *op;
@@ -303,16 +433,17 @@ static void catch_up(const struct ts_recording *step)
 		if (at < tape->oldest_op)
 			continue;
 		op = ts_tape_op(tape, at);
-		ts_follow_push(&planned.follow,
-		        &(struct ts_follow_op){op->signature, op->stream});
+		ends = ts_planned_cache_push(&planned.cache,
+		               &(struct ts_follow_op){
+		                       op->signature, op->stream}) == entry;
 	}
 	ts_mutex_unlock(&tape->lock);
+	if (ends)
+		found_step(entry);
 }
 
-static void say_plan(void)
+static void say_plan(const struct ts_plan *plan)
 {
-	const struct ts_plan *plan = &planned.made.plan;
-
 	if (planned.said)
 		return;
 	planned.said = true;
@@ -323,18 +454,6 @@ static void say_plan(void)
 	        (double)plan->unlimited_step_ns * 1e-6,
 	        ts_size(plan->swap_bytes).text,
 	        ts_size(plan->unlimited_peak_bytes).text);
-}
-
-/* Lock held. */
-static bool is_followed(const struct ts_recording *step)
-{
-	bool same = step->op_count == planned.follow.n_ops;
-
-	for (uint32_t i = 0; same && i < planned.follow.n_ops; i++)
-		same = ts_follow_is(&planned.follow, i,
-		        &(struct ts_follow_op){
-		                step->ops[i].signature, step->ops[i].stream});
-	return same;
 }
 
 /* The planner knew of pages that move; people know the whole device. */
@@ -354,55 +473,9 @@ static void tell_all(
 	plan->smallest_feasible_limit_bytes += others;
 }
 
-/* The plan that an earlier process left in TAPESWAP_PLAN, if it was such. */
-static bool load_offered(const struct ts_observed *observed,
-        const struct ts_enforce_survey *survey, struct ts_plan *ret_plan,
-        uint64_t *ret_bytes)
-{
-	const char *path = ts_agent.config.plan, *tape = "", *why = NULL;
-	struct ts_input_error error;
-	json_int_t bytes = 0;
-	json_t *json;
-	char hash[24];
-
-	if (!*path || planned.read_plan || access(path, R_OK))
-		return false;
-	planned.read_plan = true;
-	json = json_load_file(path, 0, NULL);
-	snprintf(hash, sizeof(hash), "%016" PRIx64, observed->hash);
-	if (ts_plan_load(path, ret_plan, &error)) {
-		ts_log(TS_LOG_INFO, "plan: %s holds none (%s: %s), one is made",
-		        path, error.path, error.message);
-		json_decref(json);
-		return false;
-	}
-	json_unpack(json, "{s?:s, s?:{s?:I}}", "tape", &tape, "chunks",
-	        "moving_bytes", &bytes);
-	if (strcmp(tape, hash))
-		why = "other steps";
-	else if (ret_plan->limit_bytes != survey->limit_bytes)
-		why = "another limit";
-	if (why) {
-		ts_log(TS_LOG_INFO, "plan: that in %s is for %s, one is made",
-		        path, why);
-		ts_plan_finish(ret_plan);
-	}
-	json_decref(json);
-	*ret_bytes = (uint64_t)bytes;
-	return !why;
-}
-
-static void say_offered(void)
-{
-	ts_log(TS_LOG_INFO,
-	        planned.made.was_offered
-	                ? "plan: that in %s is taken"
-	                : "plan: that in %s does not fit, one is made",
-	        ts_agent.config.plan);
-}
-
 /* Lock held. */
-static int make_plan(struct ts_pager *pager, const struct ts_observed *observed)
+static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
+        struct ts_planned_entry *entry)
 {
 	const struct ts_observed_device *device = &observed->devices[0];
 	struct ts_planned_step input = {.step = &observed->step,
@@ -410,65 +483,85 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed)
 	        .values = &device->values};
 	struct ts_enforce_survey survey;
 	struct ts_plan offered;
-	char hash[24];
 	int rc;
 
 	rc = ts_enforce_survey(pager, &survey);
 	if (rc)
 		return rc;
 	input.survey = &survey;
-	if (load_offered(observed, &survey, &offered, &input.offered_bytes))
+	if (ts_planned_file_offer(
+	            observed, &survey, &offered, &input.offered_bytes))
 		input.offered = &offered;
-	rc = ts_planned_make(&input, &planned.made);
+	rc = ts_planned_make(&input, &entry->made);
 	free(survey.segments);
 	if (input.offered) {
 		ts_plan_finish(&offered);
 		if (!rc)
-			say_offered();
+			ts_planned_file_say(entry->made.was_offered);
 	}
 	if (rc)
 		return rc;
-	tell_all(&planned.made, &survey);
-	rc = start_following(&observed->step);
-	if (rc) {
-		ts_planned_plan_finish(&planned.made);
-		return rc;
+	tell_all(&entry->made, &survey);
+	entry->json =
+	        ts_plan_to_json(&entry->made.plan, &entry->made.view.profile);
+	json_object_set_new(
+	        entry->json, "tape", ts_planned_file_tape(observed));
+	ts_planned_view_finish(&entry->made.view);
+	return start_following(entry, &observed->step);
+}
+
+/* What is known of the pager's own steps: are they to be timed first? */
+static void compare_first(
+        struct ts_planned_entry *entry, const struct ts_recording *step)
+{
+	const struct ts_plan *plan = &entry->made.plan;
+	uint64_t pager_ns = step->duration_ns;
+
+	if (pager_ns == TS_UNKNOWN_NS)
+		return;
+	if (!plan->swap_bytes && plan->predicted_step_ns >= WORTH_OF(pager_ns)) {
+		entry->pager_ns = pager_ns;
+		decline(entry);
+	} else if (plan->predicted_step_ns <= SURE_OF(pager_ns)) {
+		entry->pager_ns = pager_ns;
 	}
-	json_decref(planned.json);
-	planned.json =
-	        ts_plan_to_json(&planned.made.plan, &planned.made.view.profile);
-	ts_planned_view_finish(&planned.made.view);
-	snprintf(hash, sizeof(hash), "%016" PRIx64, observed->hash);
-	json_object_set_new(planned.json, "tape", json_string(hash));
-	return 0;
 }
 
 /* Lock held. True where a plan was made. */
 static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed)
 {
+	struct ts_planned_entry *entry;
 	int rc;
 
-	if (planned.in_vain >= PLANS_IN_VAIN_MAX)
+	if (planned.in_vain >= PLANS_IN_VAIN_MAX ||
+	        ts_planned_cache_find(&planned.cache, &observed->step))
 		return false;
-	if (atomic_load(&planned.has_plan)) {
-		if ((planned.on_step && planned.between < BETWEEN_OTHER) ||
-		        is_followed(&observed->step))
-			return false;
-		drop_plan();
-	}
-	planned.device = observed->devices[0].device;
-	planned.bad_steps = 0;
-	planned.carried = false;
-	planned.adopted = false;
-	rc = make_plan(pager, observed);
+	/* Plans are for one device: that of the first. */
+	if (!planned.cache.count)
+		planned.device = observed->devices[0].device;
+	else if (planned.device != observed->devices[0].device)
+		return false;
+	entry = ts_planned_cache_oldest(&planned.cache, planned.in_force);
+	if (planned.told == entry && entry->used)
+		forget_told();
+	if (planned.now == entry && entry->used)
+		stand_off();
+	ts_planned_cache_drop(&planned.cache, entry);
+	rc = make_plan(pager, observed, entry);
 	if (rc) {
+		ts_planned_cache_drop(&planned.cache, entry);
 		planned.in_vain++;
 		ts_log(TS_LOG_DEBUG, "plan: none made: %s", strerror(-rc));
 		return false;
 	}
-	catch_up(&observed->step);
+	ts_planned_cache_add(&planned.cache, entry);
 	planned.figures.plans++;
-	say_plan();
+	say_plan(&entry->made.plan);
+	if (!planned.told)
+		planned.told = entry;
+	compare_first(entry, &observed->step);
+	if (!planned.now)
+		catch_up(entry, &observed->step);
 	atomic_store(&planned.has_plan, true);
 	return true;
 }
@@ -491,7 +584,7 @@ static void ready(const struct ts_observed *observed, void *data)
 	planned.rewrite = false;
 	ts_mutex_unlock(&planned.lock);
 	if (made)
-		write_plan();
+		ts_planned_file_write(ts_planned_json());
 }
 
 void ts_planned_init(void)
@@ -511,8 +604,9 @@ json_t *ts_planned_status(void)
 
 	if (!planned.on || !figures->plans)
 		return NULL;
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "plans",
-	        (json_int_t)figures->plans, "adopted",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	        "plans", (json_int_t)figures->plans, "declined",
+	        (json_int_t)figures->declined, "adopted",
 	        (json_int_t)figures->adopted, "joins",
 	        (json_int_t)figures->joins, "left", (json_int_t)figures->left,
 	        "steps", (json_int_t)figures->steps, "missed",
@@ -524,7 +618,9 @@ json_t *ts_planned_status(void)
 /* Lock held. */
 static json_t *plan_json(void)
 {
-	json_t *root = json_deep_copy(planned.json), *part;
+	const struct ts_planned_entry *entry = planned.told;
+	json_t *root =
+	        json_deep_copy(entry ? entry->json : planned.former), *part;
 	struct ts_planned_clock clock;
 
 	if (!root)
@@ -543,12 +639,13 @@ static json_t *plan_json(void)
 		}
 		json_object_set_new(root, "measured", part);
 	}
-	json_object_set_new(root, "chunks",
+	if (entry)
+		json_object_set_new(root, "chunks",
 	        json_pack("{s:I, s:I, s:I, s:I}", "moving_bytes",
-	                (json_int_t)planned.made.moving_bytes, "needed",
-	                (json_int_t)planned.made.pages.n_chunks, "there",
-	                (json_int_t)planned.made.chunks_there, "peak",
-	                (json_int_t)planned.made.pages.peak_pages));
+	                (json_int_t)entry->made.moving_bytes, "needed",
+	                (json_int_t)entry->made.pages.n_chunks, "there",
+	                (json_int_t)entry->made.chunks_there, "peak",
+	                (json_int_t)entry->made.pages.peak_pages));
 	return root;
 }
 

@@ -26,6 +26,8 @@ void ts_planned_missed(const struct ts_op *op);
 
 struct ts_planned_figures {
 	uint64_t plans;   /* that were made */
+	/* Of those: that are no faster than the pager alone. */
+	uint64_t declined;
 	uint64_t adopted; /* how often one was put into force */
 	uint64_t joins;   /* how often a step was found to go by it */
 	uint64_t left;    /* how often it was left in the middle */

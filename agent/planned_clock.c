@@ -46,6 +46,12 @@ void ts_planned_clock_stop(void)
 	state.count = 0;
 }
 
+void ts_planned_clock_forget(void)
+{
+	ts_planned_clock_stop();
+	state.clock = (struct ts_planned_clock){0};
+}
+
 void ts_planned_clock_read(struct ts_planned_clock *ret)
 {
 	*ret = state.clock;

@@ -305,6 +305,30 @@ static int cut_strip(struct ts_pager *pager, const struct ts_plan_strip *strip)
 
 /* ------------------------------------------------------------------ chunks */
 
+/*
+ * What the plan does not know of has to go where it needs the room: it was not
+ * there when the plan was made, and comes back when it is used. Lock held, let
+ * go.
+ */
+static int make_space(struct ts_pager *pager, uint64_t bytes)
+{
+	struct ts_shortage shortage = {0};
+	int rc = 0;
+
+	while (!rc && ts_pager_room(pager) < bytes) {
+		struct ts_take take = {.bytes = bytes - ts_pager_room(pager)};
+		uint64_t taken;
+
+		rc = ts_pager_take_pages(pager, &take, 0, &taken, &shortage);
+		if (!rc && !taken)
+			rc = -ENOSPC;
+		if (!rc)
+			rc = ts_gpu_errno(
+			        ts_pager_release_idle(pager, UINT64_MAX));
+	}
+	return rc;
+}
+
 /* All new ones, of a unit each: they are idle first. Lock held, let go. */
 static int create_chunks(
         struct ts_pager *pager, struct ts_chunk **chunks, uint32_t count)
@@ -313,8 +337,8 @@ static int create_chunks(
 	uint64_t used;
 	int rc = ts_pager_measure(pager, &used, &shortage);
 
-	if (!rc && ts_pager_room(pager) / pager->unit_bytes < count)
-		rc = -ENOSPC;
+	if (!rc)
+		rc = make_space(pager, count * pager->unit_bytes);
 	for (uint32_t i = 0; i < count && !rc; i++) {
 		CUresult result;
 

@@ -5,9 +5,15 @@
           without one, no races and no memory errors; steps go by the plan, in
           the time that it says, and no slower than with the pager alone
   other   a program that does other things between: right, and back on plan
+  steady  more steps by a plan make no VMM call more
+  small   models that are small: no slower than with the pager alone
+  again   a second run takes the plan that the first one left, or says why not
 """
 
+import dataclasses
+import os
 import re
+import tempfile
 
 from harness import ROOT, TRAIN_GPT, WORKLOADS, Spec, checked, launch, run_once
 from runner import Case, expect, expect_equal
@@ -16,6 +22,8 @@ from runner import Case, expect, expect_equal
 SHARES = (90, 70, 50, 40, 30, 20)
 # A step against its prediction: slower, and faster, by so much at most.
 SLOWER, FASTER = 1.01, 0.99
+# Steps before a plan is in force: enough are seen for addresses to settle.
+BEFORE = 8
 # A step with the plan beside one with the pager alone; both are reproducible.
 PAGER_TOLERANCE = 1.001
 
@@ -107,6 +115,63 @@ def share(spec, percent, must_plan):
         )
 
 
+def steady(spec, percent, more):
+    """No VMM call in a step by the plan; @spec without its count of steps."""
+    unlimited = run_once(with_steps(spec, 3))
+    limit = share_of_peak(unlimited.report, percent)
+    seen = []
+    for steps in BEFORE + 4, BEFORE + 4 + more:
+        outcome, limit = run_at(with_steps(spec, steps), limit, "plan")
+        plan = outcome.status.get("plan")
+        expect(plan and plan["steps"] >= 3, f"steps by the plan: {plan}")
+        expect_equal(plan["missed"] + plan["astray"], 0, "pages not there")
+        seen.append((outcome.report["vmm_calls"], plan["steps"]))
+    expect_equal(seen[1][1] - seen[0][1], more, "more steps by the plan")
+    expect_equal(seen[1][0] - seen[0][0], 0, "VMM calls of these steps")
+
+
+def with_steps(spec, steps):
+    return dataclasses.replace(
+        spec, arguments=(*spec.arguments, "--steps", steps)
+    )
+
+
+def small(spec, percent):
+    """Virtual time of steps that have settled, by plan and by pager."""
+    unlimited = run_once(with_steps(spec, 3))
+    limit = share_of_peak(unlimited.report, percent)
+    step_ns = {}
+    for mode in "cap", "plan":
+        ends = []
+        for steps in BEFORE + 6, BEFORE + 10:
+            outcome, limit = run_at(with_steps(spec, steps), limit, mode)
+            ends.append(outcome.report["virtual_ns"])
+        step_ns[mode] = (ends[1] - ends[0]) / 4
+    print(f"  {percent} %: {step_ns}, {outcome.status.get('plan')}")
+    expect(
+        step_ns["plan"] <= step_ns["cap"] * PAGER_TOLERANCE,
+        f"ns a step: {step_ns}",
+    )
+
+
+def again(spec, percent):
+    unlimited = run_once(spec)
+    limit = share_of_peak(unlimited.report, percent)
+    with tempfile.TemporaryDirectory(prefix="tapeswap-plan-") as folder:
+        path = f"{folder}/plan.json"
+        here = dataclasses.replace(
+            spec, settings=(*spec.settings, ("TAPESWAP_PLAN", path))
+        )
+        first = checked(launch(limited(here, limit, "plan")))
+        expect(os.path.exists(path), f"no plan\n{first.err[-1000:]}")
+        second = checked(launch(limited(here, limit, "plan")))
+        expect("is taken" in second.err, second.err[-1000:])
+        expect_equal(printed(second), printed(unlimited), "output")
+        other_limit = limit + (64 << 20)
+        third = checked(launch(limited(here, other_limit, "plan")))
+        expect("is for another limit" in third.err, third.err[-1000:])
+
+
 def other(spec, percent, least_steps):
     """Steps that differ, or other work between: right, and by plan again."""
     unlimited = run_once(spec)
@@ -129,7 +194,41 @@ GPT = (
 )
 
 
+# Least steps by a plan: all before what differs but BEFORE, and at the latest
+# from the second one on after it.
+CHANGES = (
+    ("lengths", (12, 4, 6), 9),
+    ("alternate", (12, 8, 4), 5),
+    ("skipped", (12, 1, 5), 8),
+    ("exception", (12, 1, 5), 8),
+    ("accumulate", (12, 8, 5), 7),
+    ("second", (12, 12, 0), 5),
+)
+
+
+def changing(how, counts):
+    """Content is checked: results are those without a limit."""
+    return Spec(
+        WORKLOADS / "changing.py",
+        (how, *counts, *GPT, 1, "--digest"),
+        settings=(("SIMGPU_CONTENT", "tags"),),
+    )
+
+
+def small_models():
+    language = WORKLOADS / "language_model.py"
+    vision = WORKLOADS / "vision.py"
+    return {
+        "gpt": Spec(TRAIN_GPT),
+        "gpt-amp": Spec(TRAIN_GPT, ("--amp",)),
+        "bert-small": Spec(language, ("bert-small",)),
+        "gpt2-small": Spec(language, ("gpt2-small",)),
+        "resnet18": Spec(vision, ("resnet18",)),
+    }
+
+
 def all_cases():
+    gpt_steps = Spec(TRAIN_GPT, GPT[:-1])
     gpt = Spec(TRAIN_GPT, (*GPT, 12))
     between = Spec(TRAIN_GPT, (*GPT, 16, "--eval-every", 8))
     bert = Spec(
@@ -146,6 +245,27 @@ def all_cases():
     cases.append(
         Case("torch/planned/evaluation", lambda: other(between, 60, 4))
     )
+    cases += [
+        Case(
+            f"torch/planned/changing/{how}",
+            lambda h=how, c=counts, n=least: other(changing(h, c), 60, n),
+            full=how != "skipped",
+        )
+        for how, counts, least in CHANGES
+    ]
+    cases += [
+        Case("torch/planned/steady/gpt", lambda: steady(gpt_steps, 50, 5)),
+        Case("torch/planned/again", lambda: again(gpt, 60), full=True),
+    ]
+    cases += [
+        Case(
+            f"torch/planned/small/{name}/{percent}",
+            lambda s=spec, p=percent: small(s, p),
+            full=(name, percent) != ("gpt", 60),
+        )
+        for name, spec in small_models().items()
+        for percent in (80, 60)
+    ]
     cases += [
         Case(
             f"torch/planned/bert-large/{percent}",

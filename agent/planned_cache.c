@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/planned_cache.h"
+
+#include <string.h>
+
+static bool is_for(const struct ts_planned_entry *entry,
+        const struct ts_recording *step)
+{
+	bool same = entry->used && step->op_count == entry->follow.n_ops;
+
+	for (uint32_t i = 0; same && i < entry->follow.n_ops; i++)
+		same = ts_follow_is(&entry->follow, i,
+		        &(struct ts_follow_op){
+		                step->ops[i].signature, step->ops[i].stream});
+	return same;
+}
+
+struct ts_planned_entry *ts_planned_cache_find(
+        struct ts_planned_cache *cache, const struct ts_recording *step)
+{
+	for (int i = 0; i < TS_PLANS_MAX; i++)
+		if (is_for(&cache->entries[i], step))
+			return &cache->entries[i];
+	return NULL;
+}
+
+struct ts_planned_entry *ts_planned_cache_oldest(
+        struct ts_planned_cache *cache, const struct ts_planned_entry *keep)
+{
+	struct ts_planned_entry *oldest = NULL;
+
+	for (int i = 0; i < TS_PLANS_MAX; i++) {
+		struct ts_planned_entry *entry = &cache->entries[i];
+
+		if (entry != keep && (!oldest || entry->used < oldest->used))
+			oldest = entry;
+	}
+	return oldest;
+}
+
+void ts_planned_cache_add(
+        struct ts_planned_cache *cache, struct ts_planned_entry *entry)
+{
+	cache->count++;
+	ts_planned_cache_touch(cache, entry);
+}
+
+void ts_planned_cache_touch(
+        struct ts_planned_cache *cache, struct ts_planned_entry *entry)
+{
+	entry->used = ++cache->uses;
+}
+
+void ts_planned_cache_drop(
+        struct ts_planned_cache *cache, struct ts_planned_entry *entry)
+{
+	cache->count -= entry->used != 0;
+	ts_follow_finish(&entry->follow);
+	ts_planned_plan_finish(&entry->made);
+	json_decref(entry->json);
+	memset(entry, 0, sizeof(*entry));
+}
+
+struct ts_planned_entry *ts_planned_cache_push(
+        struct ts_planned_cache *cache, const struct ts_follow_op *op)
+{
+	struct ts_planned_entry *found = NULL;
+
+	for (int i = 0; i < TS_PLANS_MAX; i++) {
+		struct ts_planned_entry *entry = &cache->entries[i];
+
+		if (entry->used && ts_follow_push(&entry->follow, op) &&
+		        (!found || entry->used > found->used))
+			found = entry;
+	}
+	return found;
+}
+
+void ts_planned_cache_rewind(struct ts_planned_cache *cache,
+        const struct ts_planned_entry *entry, uint32_t count)
+{
+	for (int i = 0; i < TS_PLANS_MAX; i++)
+		if (cache->entries[i].used)
+			ts_follow_reset(&cache->entries[i].follow);
+	for (uint32_t i = 0; i < count; i++)
+		ts_planned_cache_push(cache, &entry->follow.ops[i]);
+}

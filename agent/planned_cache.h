@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The plans of a process, one for each kind of step, and which of them the
+ * program's ops go by. Guarded by its owner's lock.
+ */
+#ifndef TS_PLANNED_CACHE_H
+#define TS_PLANNED_CACHE_H
+
+#include <jansson.h>
+
+#include "agent/observed.h"
+#include "agent/planned_follow.h"
+#include "agent/planned_make.h"
+
+#define TS_PLANS_MAX 8
+
+struct ts_planned_entry {
+	struct ts_follow follow;
+	struct ts_planned_plan made;
+	json_t *json;      /* the plan, as it is written */
+	uint64_t pager_ns; /* a step with the pager alone; 0: not known */
+	uint64_t used;     /* when last; 0: there is none here */
+	unsigned int bad_steps; /* in a row, in which it did not hold */
+	/*
+	 * Steps that were begun by it and left, in a row, and how many whole
+	 * ones have to pass until it is tried again.
+	 */
+	unsigned int vain, wait;
+	bool carried;  /* it carried a step through */
+	bool declined; /* the pager alone is as fast */
+};
+
+struct ts_planned_cache {
+	struct ts_planned_entry entries[TS_PLANS_MAX];
+	uint64_t uses;
+	unsigned int count;
+};
+
+/* The entry for steps like @step, or NULL. */
+struct ts_planned_entry *ts_planned_cache_find(
+        struct ts_planned_cache *cache, const struct ts_recording *step);
+
+/* A free place, or else what was used longest ago; but not @keep. */
+struct ts_planned_entry *ts_planned_cache_oldest(
+        struct ts_planned_cache *cache, const struct ts_planned_entry *keep);
+
+/* From now on @entry, which was free and is filled, counts. */
+void ts_planned_cache_add(
+        struct ts_planned_cache *cache, struct ts_planned_entry *entry);
+
+/* It was of use just now. */
+void ts_planned_cache_touch(
+        struct ts_planned_cache *cache, struct ts_planned_entry *entry);
+
+/* Frees what @entry holds, if anything; its place is free, all zeros. */
+void ts_planned_cache_drop(
+        struct ts_planned_cache *cache, struct ts_planned_entry *entry);
+
+/*
+ * The next op, off all plans: the entry whose whole step it ends, the one
+ * used last where there are several; or NULL.
+ */
+struct ts_planned_entry *ts_planned_cache_push(
+        struct ts_planned_cache *cache, const struct ts_follow_op *op);
+
+/* As if the first @count ops of @entry's step had just passed. */
+void ts_planned_cache_rewind(struct ts_planned_cache *cache,
+        const struct ts_planned_entry *entry, uint32_t count);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/planned_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent_internal.h"
+#include "agent/base/log.h"
+#include "agent/jsonfile.h"
+#include "planner/plan_json.h"
+
+#define HASH_TEXT 24
+
+static bool looked_at;
+
+static void write_hash(const struct ts_observed *observed, char *ret_text)
+{
+	snprintf(ret_text, HASH_TEXT, "%016" PRIx64, observed->hash);
+}
+
+bool ts_planned_file_offer(const struct ts_observed *observed,
+        const struct ts_enforce_survey *survey, struct ts_plan *ret_plan,
+        uint64_t *ret_moving_bytes)
+{
+	const char *path = ts_agent.config.plan, *tape = "", *why = NULL;
+	struct ts_input_error error;
+	json_int_t bytes = 0;
+	char hash[HASH_TEXT];
+	json_t *json;
+
+	if (!*path || looked_at || access(path, R_OK))
+		return false;
+	looked_at = true;
+	json = json_load_file(path, 0, NULL);
+	write_hash(observed, hash);
+	if (ts_plan_load(path, ret_plan, &error)) {
+		ts_log(TS_LOG_INFO, "plan: %s holds none (%s: %s), one is made",
+		        path, error.path, error.message);
+		json_decref(json);
+		return false;
+	}
+	json_unpack(json, "{s?:s, s?:{s?:I}}", "tape", &tape, "chunks",
+	        "moving_bytes", &bytes);
+	if (strcmp(tape, hash))
+		why = "other steps";
+	else if (ret_plan->limit_bytes != survey->limit_bytes)
+		why = "another limit";
+	if (why) {
+		ts_log(TS_LOG_INFO, "plan: that in %s is for %s, one is made",
+		        path, why);
+		ts_plan_finish(ret_plan);
+	}
+	json_decref(json);
+	*ret_moving_bytes = (uint64_t)bytes;
+	return !why;
+}
+
+void ts_planned_file_say(bool taken)
+{
+	ts_log(TS_LOG_INFO,
+	        taken ? "plan: that in %s is taken"
+	              : "plan: that in %s does not fit, one is made",
+	        ts_agent.config.plan);
+}
+
+json_t *ts_planned_file_tape(const struct ts_observed *observed)
+{
+	char hash[HASH_TEXT];
+
+	write_hash(observed, hash);
+	return json_string(hash);
+}
+
+void ts_planned_file_write(json_t *json)
+{
+	const char *path = ts_agent.config.plan;
+	int rc;
+
+	if (!json)
+		return;
+	rc = *path ? ts_json_write(json, path, JSON_COMPACT) : 0;
+	json_decref(json);
+	if (rc)
+		ts_log(TS_LOG_ERROR, "TAPESWAP_PLAN=\"%s\" was not written: %s",
+		        path, strerror(-rc));
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The file of TAPESWAP_PLAN: a plan that an earlier process left there is
+ * offered once, and says why where it is of no use; plans of this one are
+ * written. Functions run under no lock of this file; the plan's owner sees to
+ * it that one thread at a time reads the offer.
+ */
+#ifndef TS_PLANNED_FILE_H
+#define TS_PLANNED_FILE_H
+
+#include <jansson.h>
+
+#include "agent/observed.h"
+#include "planner/plan.h"
+#include "runtime/enforce.h"
+
+/*
+ * The first time: the plan in the file, if it is one for steps like @observed
+ * under the same limit, and the bytes it had for pages that move. The caller
+ * finishes @ret_plan where this is true.
+ */
+bool ts_planned_file_offer(const struct ts_observed *observed,
+        const struct ts_enforce_survey *survey, struct ts_plan *ret_plan,
+        uint64_t *ret_moving_bytes);
+
+/* Whether the plan that was offered was @taken. */
+void ts_planned_file_say(bool taken);
+
+/* What stands for the steps of @observed in the file; owned by the caller. */
+json_t *ts_planned_file_tape(const struct ts_observed *observed);
+
+/* Writes @json, which it takes over; NULL is nothing to write. */
+void ts_planned_file_write(json_t *json);
+
+#endif
