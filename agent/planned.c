@@ -25,6 +25,8 @@
 /* So many ops of a step, and one in so many, may need the pager's help. */
 #define FEW    2
 #define FEW_OF 256
+/* Of the pages so many may have lost their chunks before it is, likewise. */
+#define DISTURBED_MAX 8
 /* Steps are timed over so many ops between them. */
 #define BETWEEN_TIMED 64
 /* After so many the program may have gone over to other steps. */
@@ -105,8 +107,8 @@ static void forget_told(void)
 {
 	json_decref(planned.former);
 	planned.former = json_incref(planned.told->json);
-	planned.rewrite |= planned.former &&
-	                   !json_object_del(planned.former, "tape");
+	planned.rewrite |=
+	        planned.former && !json_object_del(planned.former, "tape");
 	planned.told = NULL;
 }
 
@@ -129,8 +131,7 @@ static void drop_plan(struct ts_planned_entry *entry)
 /* The pager alone is as fast: it goes on alone with steps like these. */
 static void decline(struct ts_planned_entry *entry)
 {
-	ts_log(TS_LOG_DEBUG,
-	        "plan: the pager alone is as fast: %.3f ms a step",
+	ts_log(TS_LOG_DEBUG, "plan: the pager alone is as fast: %.3f ms a step",
 	        (double)entry->pager_ns * 1e-6);
 	entry->declined = true;
 	entry->carried = true;
@@ -189,7 +190,8 @@ static int join(struct ts_pager *pager)
 	int rc;
 
 	planned.figures.joins++;
-	if (planned.in_force == entry) {
+	if (planned.in_force == entry &&
+	        ts_enforce_disturbed(pager) <= DISTURBED_MAX) {
 		ts_enforce_resume(pager);
 		return 0;
 	}
@@ -424,8 +426,7 @@ static void catch_up(
 	uint64_t at = step->first_op + step->op_count;
 	bool ends = false;
 
-	ts_planned_cache_rewind(
-	        &planned.cache, entry, entry->follow.n_ops);
+	ts_planned_cache_rewind(&planned.cache, entry, entry->follow.n_ops);
 	ts_mutex_lock(&tape->lock);
 	for (; at < tape->op_count; at++) {
 		const struct ts_tape_op *op;
@@ -519,7 +520,8 @@ static void compare_first(
 
 	if (pager_ns == TS_UNKNOWN_NS)
 		return;
-	if (!plan->swap_bytes && plan->predicted_step_ns >= WORTH_OF(pager_ns)) {
+	if (!plan->swap_bytes &&
+	        plan->predicted_step_ns >= WORTH_OF(pager_ns)) {
 		entry->pager_ns = pager_ns;
 		decline(entry);
 	} else if (plan->predicted_step_ns <= SURE_OF(pager_ns)) {
@@ -619,8 +621,8 @@ json_t *ts_planned_status(void)
 static json_t *plan_json(void)
 {
 	const struct ts_planned_entry *entry = planned.told;
-	json_t *root =
-	        json_deep_copy(entry ? entry->json : planned.former), *part;
+	json_t *root = json_deep_copy(entry ? entry->json : planned.former),
+	       *part;
 	struct ts_planned_clock clock;
 
 	if (!root)
@@ -641,11 +643,11 @@ static json_t *plan_json(void)
 	}
 	if (entry)
 		json_object_set_new(root, "chunks",
-	        json_pack("{s:I, s:I, s:I, s:I}", "moving_bytes",
-	                (json_int_t)entry->made.moving_bytes, "needed",
-	                (json_int_t)entry->made.pages.n_chunks, "there",
-	                (json_int_t)entry->made.chunks_there, "peak",
-	                (json_int_t)entry->made.pages.peak_pages));
+		        json_pack("{s:I, s:I, s:I, s:I}", "moving_bytes",
+		                (json_int_t)entry->made.moving_bytes, "needed",
+		                (json_int_t)entry->made.pages.n_chunks, "there",
+		                (json_int_t)entry->made.chunks_there, "peak",
+		                (json_int_t)entry->made.pages.peak_pages));
 	return root;
 }
 

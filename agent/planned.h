@@ -25,7 +25,7 @@ void ts_planned_op(struct ts_op *op);
 void ts_planned_missed(const struct ts_op *op);
 
 struct ts_planned_figures {
-	uint64_t plans;   /* that were made */
+	uint64_t plans; /* that were made */
 	/* Of those: that are no faster than the pager alone. */
 	uint64_t declined;
 	uint64_t adopted; /* how often one was put into force */

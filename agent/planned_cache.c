@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static bool is_for(const struct ts_planned_entry *entry,
-        const struct ts_recording *step)
+static bool is_for(
+        const struct ts_planned_entry *entry, const struct ts_recording *step)
 {
 	bool same = entry->used && step->op_count == entry->follow.n_ops;
 

@@ -17,9 +17,9 @@
 struct ts_planned_entry {
 	struct ts_follow follow;
 	struct ts_planned_plan made;
-	json_t *json;      /* the plan, as it is written */
-	uint64_t pager_ns; /* a step with the pager alone; 0: not known */
-	uint64_t used;     /* when last; 0: there is none here */
+	json_t *json;           /* the plan, as it is written */
+	uint64_t pager_ns;      /* a step with the pager alone; 0: not known */
+	uint64_t used;          /* when last; 0: there is none here */
 	unsigned int bad_steps; /* in a row, in which it did not hold */
 	/*
 	 * Steps that were begun by it and left, in a row, and how many whole

@@ -30,9 +30,11 @@ bool ts_planned_file_offer(const struct ts_observed *observed,
 	char hash[HASH_TEXT];
 	json_t *json;
 
-	if (!*path || looked_at || access(path, R_OK))
+	if (looked_at)
 		return false;
 	looked_at = true;
+	if (!*path || access(path, R_OK))
+		return false;
 	json = json_load_file(path, 0, NULL);
 	write_hash(observed, hash);
 	if (ts_plan_load(path, ret_plan, &error)) {

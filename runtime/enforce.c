@@ -148,3 +148,19 @@ uint64_t ts_enforce_astray(struct ts_pager *pager)
 	ts_mutex_unlock(&pager->lock);
 	return astray;
 }
+
+uint64_t ts_enforce_disturbed(struct ts_pager *pager)
+{
+	uint64_t disturbed;
+
+	ts_mutex_lock(&pager->gate);
+	disturbed = pager->enforce ? pager->enforce->disturbed : 0;
+	ts_mutex_unlock(&pager->gate);
+	return disturbed;
+}
+
+void ts_enforce_disturb(struct ts_pager *pager)
+{
+	if (pager->enforce)
+		pager->enforce->disturbed++;
+}

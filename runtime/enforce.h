@@ -64,6 +64,15 @@ void ts_enforce_resume(struct ts_pager *pager);
  */
 uint64_t ts_enforce_astray(struct ts_pager *pager);
 
+/*
+ * How many pages have lost the chunk under them since the plan was adopted: the
+ * pager needed it, off the plan.
+ */
+uint64_t ts_enforce_disturbed(struct ts_pager *pager);
+
+/* What is mapped at a page is taken away. Gate held. */
+void ts_enforce_disturb(struct ts_pager *pager);
+
 /* No plan is in force any more. */
 void ts_enforce_end(struct ts_pager *pager);
 

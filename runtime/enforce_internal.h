@@ -24,6 +24,7 @@ struct ts_enforce {
 	struct ts_plan_move *strips; /* all; take: resident before op 0 */
 	uint32_t n_strips;
 	uint64_t astray;
+	uint64_t disturbed; /* pages that lost what was mapped under them */
 };
 
 /*

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "runtime/enforce.h"
 #include "runtime/pager_internal.h"
 
 uint64_t ts_now_ns(void)
@@ -144,6 +145,7 @@ CUresult ts_move_unmap(struct ts_pager *pager, struct ts_page *page)
 	page->mapping = NULL;
 	page->opened = false;
 	ts_list_remove(&page->alias);
+	ts_enforce_disturb(pager);
 	return rc;
 }
 
