@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/planned_follow.h"
+#include "agent/planned_cache.h"
 #include "runtime/plan_pages.h"
 #include "tests/unit/suite.h"
 
@@ -92,6 +92,94 @@ START_TEST(reset_forgets)
 	ck_assert_uint_eq(push_all(&follow, "c"), 0);
 	ck_assert_uint_eq(push_all(&follow, "abc"), 1);
 	ts_follow_finish(&follow);
+}
+END_TEST
+
+/* --------------------------------------------------------- several plans */
+
+static struct ts_planned_cache cache;
+
+static struct ts_planned_entry *add_entry(const char *text)
+{
+	struct ts_planned_entry *entry = ts_planned_cache_oldest(&cache, NULL);
+
+	ts_planned_cache_drop(&cache, entry);
+	follow_text(&entry->follow, text);
+	ts_planned_cache_add(&cache, entry);
+	return entry;
+}
+
+static struct ts_planned_entry *push_cache(const char *text)
+{
+	struct ts_planned_entry *found = NULL;
+
+	while (*text)
+		found = ts_planned_cache_push(
+		        &cache, &(struct ts_follow_op){(uint64_t)*text++, 1});
+	return found;
+}
+
+static void empty_cache(void)
+{
+	for (int i = 0; i < TS_PLANS_MAX; i++)
+		ts_planned_cache_drop(&cache, &cache.entries[i]);
+	ck_assert_uint_eq(cache.count, 0);
+}
+
+START_TEST(each_step_is_told_by_its_own_plan)
+{
+	struct ts_planned_entry *one = add_entry("abcd");
+	struct ts_planned_entry *two = add_entry("abxyd");
+
+	ck_assert_ptr_eq(push_cache("abcd"), one);
+	ck_assert_ptr_eq(push_cache("abxyd"), two);
+	ck_assert_ptr_null(push_cache("abcx"));
+	ck_assert_uint_eq(cache.count, 2);
+	empty_cache();
+}
+END_TEST
+
+START_TEST(of_two_plans_the_one_used_last_counts)
+{
+	struct ts_planned_entry *one = add_entry("cd");
+	struct ts_planned_entry *two = add_entry("abcd");
+
+	ck_assert_ptr_eq(push_cache("abcd"), two);
+	ts_planned_cache_touch(&cache, one);
+	ck_assert_ptr_eq(push_cache("abcd"), one);
+	empty_cache();
+}
+END_TEST
+
+START_TEST(what_went_by_of_one_step_may_be_another)
+{
+	struct ts_planned_entry *one = add_entry("abcdef");
+	struct ts_planned_entry *two = add_entry("abcx");
+
+	push_cache("ab");
+	/* Three ops of the first went by, unseen by the second. */
+	ts_planned_cache_rewind(&cache, one, 3);
+	ck_assert_ptr_eq(push_cache("x"), two);
+	push_cache("abc");
+	ts_planned_cache_rewind(&cache, one, 0);
+	ck_assert_ptr_null(push_cache("x"));
+	empty_cache();
+}
+END_TEST
+
+START_TEST(plans_used_longest_ago_go_first)
+{
+	struct ts_planned_entry *first = add_entry("a");
+
+	for (int i = 1; i < TS_PLANS_MAX; i++)
+		add_entry("b");
+	ck_assert_uint_eq(cache.count, TS_PLANS_MAX);
+	ck_assert_ptr_eq(ts_planned_cache_oldest(&cache, NULL), first);
+	/* What is in force stays. */
+	ck_assert_ptr_ne(ts_planned_cache_oldest(&cache, first), first);
+	ts_planned_cache_touch(&cache, first);
+	ck_assert_ptr_ne(ts_planned_cache_oldest(&cache, NULL), first);
+	empty_cache();
 }
 END_TEST
 
@@ -300,6 +388,10 @@ static void add_tests(TCase *tcase)
 	tcase_add_test(tcase, steps_that_begin_as_they_go_on_are_found);
 	tcase_add_test(tcase, another_stream_is_another_op);
 	tcase_add_test(tcase, reset_forgets);
+	tcase_add_test(tcase, each_step_is_told_by_its_own_plan);
+	tcase_add_test(tcase, of_two_plans_the_one_used_last_counts);
+	tcase_add_test(tcase, what_went_by_of_one_step_may_be_another);
+	tcase_add_test(tcase, plans_used_longest_ago_go_first);
 	tcase_add_test(tcase, pages_apart_in_time_share_a_chunk);
 	tcase_add_test(tcase, pages_together_do_not);
 	tcase_add_test(tcase, what_ends_in_the_next_step_keeps_its_chunk_there);

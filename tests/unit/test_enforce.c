@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Steps by a page plan: no byte is lost, nothing is mapped, the limit holds. */
+#include "runtime/enforce.h"
+#include "tests/unit/pager_fixture.h"
+
+/*
+ * A step as training has it: LAYERS ops write a block each, as many read them
+ * in reverse. A parameter of one block is read first and written last; between
+ * the passes an op writes and reads a block that lives for it alone.
+ */
+#define LAYERS 12
+#define PASSES (2 * LAYERS)
+#define OPS    (PASSES + 3)
+#define LOSS   (LAYERS + 1)
+#define BLOCK  (4 * PAGE)
+#define TICKS  (OPS * 10)
+/* Layers that stay; of the others each is away while it is not used. */
+#define KEPT 3
+
+static struct {
+	uint64_t segment; /* parameter, temporary, layers */
+	struct ts_page_plan plan;
+	int step; /* what the step writes */
+	bool alive[LAYERS];
+} model;
+
+static uint64_t parameter(void)
+{
+	return model.segment;
+}
+
+static uint64_t temporary(void)
+{
+	return model.segment + BLOCK;
+}
+
+static uint64_t layer(int i)
+{
+	return model.segment + (2 + (uint64_t)i) * BLOCK;
+}
+
+static uint32_t written_at(int i)
+{
+	return 1 + (uint32_t)i;
+}
+
+static uint32_t read_at(int i)
+{
+	return LOSS + 1 + (uint32_t)(LAYERS - 1 - i);
+}
+
+static struct ts_plan_hold hold(
+        uint64_t address, uint32_t take_op, uint32_t release_op)
+{
+	return (struct ts_plan_hold){address, BLOCK, take_op, release_op,
+	        take_op * 10, release_op * 10};
+}
+
+static void make_plan(void)
+{
+	struct ts_plan_hold holds[2 * LAYERS + 3];
+	struct ts_enforce_survey survey;
+	uint32_t n = 0;
+
+	holds[n++] = hold(temporary(), LOSS, LOSS + 1);
+	holds[n++] = hold(parameter(), 0, 1);
+	holds[n++] = hold(parameter(), OPS - 1, OPS);
+	for (int i = 0; i < LAYERS; i++) {
+		if (i >= LAYERS - KEPT) {
+			holds[n++] =
+			        hold(layer(i), written_at(i), read_at(i) + 1);
+			continue;
+		}
+		holds[n++] = hold(layer(i), written_at(i), written_at(i) + 2);
+		holds[n++] = hold(layer(i), read_at(i) - 1, read_at(i) + 1);
+	}
+	ck_assert_int_eq(ts_enforce_survey(pager, &survey), 0);
+	ck_assert_int_eq(ts_page_plan_make(survey.segments, survey.n_segments,
+	                         holds, n, PAGE, OPS, TICKS, &model.plan),
+	        0);
+	free(survey.segments);
+}
+
+static void start(uint64_t limit_pages)
+{
+	setup_with(limit_pages, 512);
+	memset(&model, 0, sizeof(model));
+	model.segment = alloc((LAYERS + 2) * BLOCK);
+	ts_pager_dead(pager, temporary(), (LAYERS + 1) * BLOCK);
+	ck_assert_int_eq(write_op(parameter(), BLOCK, 200, STREAM_A), 0);
+	make_plan();
+}
+
+static void end(void)
+{
+	ck_assert_uint_le(pager->stats.peak_bytes, pager->account.limit_bytes);
+	ck_assert_uint_eq(fake_gpu.violations, 0);
+	ts_page_plan_finish(&model.plan);
+	teardown();
+}
+
+/* The fake device is done only once somebody waits for it. */
+static void adopt(void)
+{
+	ck_assert_int_eq(ts_pager_wait_op(pager, ts_pager_last_op(pager)), 0);
+	ck_assert_int_eq(ts_enforce_adopt(pager, &model.plan), 0);
+}
+
+/* Layers of several steps differ, and all their bytes count. */
+static int content(int i)
+{
+	return 1 + (model.step * LAYERS + i) % 190;
+}
+
+static void write_block(uint64_t address, int value)
+{
+	ts_pager_live(pager, address, BLOCK);
+	ck_assert_int_eq(write_op(address, BLOCK, value, STREAM_A), 0);
+}
+
+static void op(int index)
+{
+	int i = PASSES + 1 - index;
+
+	if (!index) {
+		expect_bytes(parameter(), BLOCK, 200 + model.step % 50);
+	} else if (index <= LAYERS) {
+		write_block(layer(index - 1), content(index - 1));
+		model.alive[index - 1] = true;
+	} else if (index == LOSS) {
+		write_block(temporary(), 7);
+		expect_bytes(temporary(), BLOCK, 7);
+		ts_pager_dead(pager, temporary(), BLOCK);
+	} else if (index < OPS - 1) {
+		expect_bytes(layer(i), BLOCK, content(i));
+		ts_pager_dead(pager, layer(i), BLOCK);
+		model.alive[i] = false;
+	} else {
+		model.step++;
+		ck_assert_int_eq(write_op(parameter(), BLOCK,
+		                         200 + model.step % 50, STREAM_A),
+		        0);
+	}
+}
+
+/* Ops find what they use where it is to be. */
+static void step_by_plan(void)
+{
+	for (int i = 0; i < OPS; i++) {
+		struct ts_pager_stats before;
+
+		ts_enforce_op(pager, (uint32_t)i);
+		before = stats();
+		op(i);
+		ck_assert_uint_eq(stats().in_bytes, before.in_bytes);
+		ck_assert_uint_eq(stats().out_bytes, before.out_bytes);
+	}
+}
+
+static void step_by_pager(void)
+{
+	for (int i = 0; i < OPS; i++)
+		op(i);
+}
+
+static void free_layers(void)
+{
+	for (int i = 0; i < LAYERS; i++) {
+		if (model.alive[i])
+			ts_pager_dead(pager, layer(i), BLOCK);
+		model.alive[i] = false;
+	}
+}
+
+START_TEST(steps_by_plan_map_nothing_and_lose_nothing)
+{
+	unsigned int maps, unmaps;
+
+	start(40);
+	ck_assert_uint_lt(model.plan.n_chunks, 40);
+	step_by_pager();
+	adopt();
+	step_by_plan();
+	maps = fake_gpu.maps;
+	unmaps = fake_gpu.unmaps;
+	for (int i = 0; i < 6; i++) {
+		struct ts_pager_stats before = stats();
+
+		step_by_plan();
+		/* Parameter and all layers but those that stay. */
+		ck_assert_uint_eq(stats().out_bytes - before.out_bytes,
+		        (LAYERS - KEPT + 1) * BLOCK);
+		ck_assert_uint_eq(stats().in_bytes - before.in_bytes,
+		        (LAYERS - KEPT + 1) * BLOCK);
+	}
+	ck_assert_uint_eq(fake_gpu.maps, maps);
+	ck_assert_uint_eq(fake_gpu.unmaps, unmaps);
+	ck_assert_uint_eq(ts_enforce_astray(pager), 0);
+	ck_assert_uint_eq(ts_enforce_disturbed(pager), 0);
+	end();
+}
+END_TEST
+
+START_TEST(step_left_in_the_middle_loses_nothing)
+{
+	start(40);
+	step_by_pager();
+	adopt();
+	for (int left = 1; left < OPS; left++) {
+		step_by_plan();
+		for (int i = 0; i < left; i++) {
+			ts_enforce_op(pager, (uint32_t)i);
+			op(i);
+		}
+		/* What it would have read is freed, then a step off plan. */
+		free_layers();
+		if (ts_enforce_disturbed(pager))
+			adopt();
+		step_by_pager();
+		if (ts_enforce_disturbed(pager))
+			adopt();
+		else
+			ts_enforce_resume(pager);
+	}
+	end();
+}
+END_TEST
+
+/* The op at which pages are taken by the pager, for something else. */
+START_TEST(pages_taken_meanwhile_come_back_another_way)
+{
+	uint64_t more;
+
+	start(32);
+	step_by_pager();
+	more = alloc(20 * PAGE);
+	ck_assert_int_eq(write_op(more, 20 * PAGE, 99, STREAM_B), 0);
+	adopt();
+	step_by_plan();
+	for (int i = 0; i < OPS; i++)
+		for (int k = 0; k < OPS; k++) {
+			if (k == i)
+				expect_bytes(more, 20 * PAGE, 99);
+			ts_enforce_op(pager, (uint32_t)k);
+			op(k);
+		}
+	ck_assert_uint_gt(ts_enforce_disturbed(pager), 0);
+	expect_bytes(more, 20 * PAGE, 99);
+	adopt();
+	ck_assert_uint_eq(ts_enforce_disturbed(pager), 0);
+	step_by_plan();
+	end();
+}
+END_TEST
+
+/* What an op just uses, and what is pinned, stays. */
+START_TEST(pages_in_use_do_not_leave)
+{
+	struct ts_range one, two;
+
+	start(40);
+	step_by_pager();
+	adopt();
+	one = range(layer(0), BLOCK);
+	two = range(layer(1), BLOCK);
+	for (int i = 0; i < 5; i++) {
+		uint64_t out;
+
+		ts_enforce_op(pager, (uint32_t)i);
+		op(i);
+		if (i != 2)
+			continue;
+		ck_assert_int_eq(begin(&two, 1, STREAM_A), 0);
+		ts_pager_pin(pager, &two, TS_PIN_ESCAPED);
+		ts_pager_end(pager, &two, 1, STREAM_A, false);
+		ck_assert_int_eq(begin(&one, 1, STREAM_A), 0);
+		/* The first layer's turn to leave, then the second's. */
+		out = stats().out_bytes;
+		ts_enforce_op(pager, written_at(0) + 2);
+		ts_enforce_op(pager, written_at(1) + 2);
+		ck_assert_uint_eq(stats().out_bytes, out);
+		ts_pager_end(pager, &one, 1, STREAM_A, false);
+	}
+	expect_bytes(layer(0), BLOCK, content(0));
+	expect_bytes(layer(1), BLOCK, content(1));
+	end();
+}
+END_TEST
+
+/* A page that is used out of turn is still there for who comes later. */
+START_TEST(stale_plan_costs_time_only)
+{
+	start(40);
+	step_by_pager();
+	adopt();
+	for (int round = 0; round < 4; round++)
+		for (int i = 0; i < OPS; i++) {
+			/* Another op than the plan has it. */
+			ts_enforce_op(pager, (uint32_t)(i * 7 + round) % OPS);
+			op(i);
+		}
+	end();
+}
+END_TEST
+
+START_TEST(every_failing_call_is_made_good)
+{
+	unsigned int calls = 0;
+
+	for (unsigned int at = 0; at <= calls; at += 3) {
+		start(40);
+		step_by_pager();
+		adopt();
+		step_by_plan();
+		fake_gpu.calls = 0;
+		fake_gpu.fail_with = CUDA_ERROR_UNKNOWN;
+		fake_gpu.fail_at = at;
+		for (int i = 0; i < OPS; i++) {
+			ts_enforce_op(pager, (uint32_t)i);
+			/* What an op itself meets is its caller's. */
+			fake_gpu.fail_at = 0;
+			op(i);
+			fake_gpu.fail_at = at > fake_gpu.calls ? at : 0;
+		}
+		fake_gpu.fail_at = 0;
+		if (!at)
+			calls = fake_gpu.calls;
+		step_by_plan();
+		end();
+	}
+	ck_assert_uint_gt(calls, 30);
+}
+END_TEST
+
+static void add_tests(TCase *tests)
+{
+	tcase_add_test(tests, steps_by_plan_map_nothing_and_lose_nothing);
+	tcase_add_test(tests, step_left_in_the_middle_loses_nothing);
+	tcase_add_test(tests, pages_taken_meanwhile_come_back_another_way);
+	tcase_add_test(tests, pages_in_use_do_not_leave);
+	tcase_add_test(tests, stale_plan_costs_time_only);
+	tcase_add_test(tests, every_failing_call_is_made_good);
+}
+
+int main(void)
+{
+	return run_suite("enforce", add_tests);
+}
