@@ -36,13 +36,15 @@ static const struct ts_setting settings[] = {
         {"TAPESWAP_LOG", TS_SETTING_CHOICE, "info", "error, warn, info, debug",
                 "least important lines that are printed",
                 offsetof(struct ts_config, log_level)},
-        {"TAPESWAP_MODE", TS_SETTING_CHOICE, "cap", "off, observe, cap, plan",
+        {"TAPESWAP_MODE", TS_SETTING_CHOICE, "plan", "off, observe, cap, plan",
                 "off: nothing; observe: record only; cap: hold the limit; "
-                "plan: hold it by a plan",
+                "plan: hold it by a plan where that is faster",
                 offsetof(struct ts_config, mode)},
         {"TAPESWAP_PLAN", TS_SETTING_FILE, "", NULL,
-                "file for the last step's ops, blocks and what was moved "
-                "(%p: process id, %r: local rank)",
+                "file for the plan, which the next run takes up; in mode cap "
+                "for "
+                "the last step's ops, blocks and what was moved (%p: process "
+                "id, %r: local rank)",
                 offsetof(struct ts_config, plan)},
         {"TAPESWAP_PROFILE", TS_SETTING_FILE, "", NULL,
                 "file for the profile of a training step, written after each "

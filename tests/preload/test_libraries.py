@@ -39,6 +39,7 @@ class Libraries(unittest.TestCase):
                     "SIMGPU_CONTENT": content,
                     "SIMGPU_REPORT": f"{folder}/report.json",
                     "TAPESWAP_LIMIT": str(LIMIT),
+                    "TAPESWAP_MODE": "cap",
                     "TAPESWAP_PLAN": f"{folder}/tape.json",
                     "TAPESWAP_STATUS": f"{folder}/status.json",
                     **settings,

@@ -224,6 +224,7 @@ class Preload(unittest.TestCase):
             done = run(
                 HOST,
                 "work",
+                TAPESWAP_MODE="cap",
                 TAPESWAP_PLAN=f"{folder}/plan-%p.json",
                 TAPESWAP_STATUS=f"{folder}/status.json",
                 SIMGPU_REPORT=f"{folder}/report.json",
@@ -262,6 +263,7 @@ class Preload(unittest.TestCase):
                 HOST,
                 command,
                 TAPESWAP_LIMIT=str(self.PRESSURE_LIMIT),
+                TAPESWAP_MODE="cap",
                 TAPESWAP_PLAN=f"{folder}/plan.json",
                 TAPESWAP_STATUS=f"{folder}/status.json",
                 SIMGPU_REPORT=f"{folder}/report.json",

@@ -34,7 +34,7 @@ static int parse(const char *one, const char *two)
 START_TEST(defaults_hold_without_settings)
 {
 	ck_assert_int_eq(parse("PATH=/bin", NULL), 0);
-	ck_assert_int_eq(config.mode, TS_MODE_CAP);
+	ck_assert_int_eq(config.mode, TS_MODE_PLAN);
 	ck_assert_int_eq(config.log_level, TS_LOG_INFO);
 	ck_assert_int_eq(config.limit.unit, TS_LIMIT_NONE);
 	ck_assert(!config.strict && !config.ipc);
@@ -133,7 +133,7 @@ START_TEST(empty_setting_is_none)
 {
 	ck_assert_int_eq(parse("TAPESWAP_LIMIT=", "TAPESWAP_MODE="), 0);
 	ck_assert_int_eq(config.limit.unit, TS_LIMIT_NONE);
-	ck_assert_int_eq(config.mode, TS_MODE_CAP);
+	ck_assert_int_eq(config.mode, TS_MODE_PLAN);
 }
 END_TEST
 
