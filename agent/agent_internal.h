@@ -114,7 +114,7 @@ void ts_agent_tell_dead(const struct ts_stretch *stretch, void *data);
 /* Memory placed on device @owner may, or need not, be reached by @device. */
 CUresult ts_agent_set_peer(int owner, int device, bool enable);
 
-/* The line for a call that would share placed memory. */
+/* The line for a call that would share placed memory; once. */
 void ts_agent_say_not_shared(const char *call);
 
 /* Streams that are gone capture no more. */

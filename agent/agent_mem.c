@@ -222,6 +222,10 @@ size_t ts_agent_total_mem(size_t total_bytes)
 
 void ts_agent_say_not_shared(const char *call)
 {
+	static atomic_bool said;
+
+	if (atomic_exchange(&said, true))
+		return;
 	ts_log(TS_LOG_ERROR,
 	        "%s refused: memory under tapeswap cannot be shared this way. "
 	        "Remedy: TAPESWAP_IPC=1 (leaves allocations alone, but "
