@@ -385,6 +385,12 @@ void ts_doctor_features(struct ts_findings *findings)
 	tell(add(findings, TS_PASSED, "CUDA graphs"),
 	        "what a graph touches stays resident while the graph lives; "
 	        "inside it nothing is moved");
+	tell(add(findings, TS_SUPPORTED, "addresses in memory"),
+	        "tables that copies bring or kernels write (up to 1 MiB), "
+	        "those "
+	        "of cuBLAS and tensor maps: what they name stays resident");
+	tell(add(findings, TS_PASSED, "several processes"),
+	        "each keeps to its own limit and counts what the others use");
 	if (ipc && !strcmp(ipc, "1")) {
 		tell(add(findings, TS_PASSED, "IPC"),
 		        "TAPESWAP_IPC=1: allocations count against the limit "

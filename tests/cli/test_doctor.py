@@ -64,6 +64,14 @@ class Doctor(unittest.TestCase):
             _, found = self.findings(PYTORCH_CUDA_ALLOC_CONF=value)
             self.assertEqual(found["allocator"]["verdict"], verdict, value)
 
+    def test_addresses_and_processes(self):
+        _, found = self.findings()
+        self.assertEqual(found["addresses in memory"]["verdict"], "supported")
+        self.assertIn("tensor maps", found["addresses in memory"]["detail"])
+        self.assertEqual(
+            found["several processes"]["verdict"], "passed through"
+        )
+
     def test_ipc(self):
         _, found = self.findings()
         self.assertEqual(found["IPC"]["verdict"], "refused")

@@ -74,6 +74,22 @@ def together(script, *behaviours, settings=(), full=False):
     )
 
 
+def many_steps(script, *behaviours, settings=()):
+    """200 turns each, with the agent's helper on a thread of its own."""
+    spec = Spec(
+        WORKLOADS / script,
+        behaviours,
+        settings=(
+            TAGS,
+            ("WILD_STEPS", "200"),
+            ("TAPESWAP_HELPER", "thread"),
+            *settings,
+        ),
+        timeout=3000,
+    )
+    same_within(spec, ("loss", "digest"))
+
+
 def children(script, behaviour, count):
     """Processes with a limit each: each keeps to its own."""
     spec = Spec(
@@ -261,6 +277,17 @@ EXITS = (
 )
 
 
+# What goes on for many steps: a script, and behaviours of one process.
+MANY = (
+    ("wild_memory.py", "plain", "empty-cache", "memory-pool", "by-hand"),
+    ("wild_work.py", "side-stream", "two-models", "inference"),
+    ("wild_work.py", "threads"),
+    ("wild_work.py", "checkpointing", "save-on-cpu"),
+    ("wild_work.py", "scaler"),
+    ("wild_graphs.py", "graphed-callables", "replayed-inference"),
+)
+
+
 def all_cases():
     return [
         together(
@@ -324,6 +351,15 @@ def all_cases():
         Case("torch/wild/two-devices", two_devices, full=True),
         Case("torch/wild/sharing-refused", sharing_refused, full=True),
         Case("torch/wild/shared", shared, full=True),
+        *(
+            Case(
+                f"torch/wild/many-steps/{behaviours[0]}",
+                many_steps,
+                full=True,
+                arguments=(script, *behaviours),
+            )
+            for script, *behaviours in MANY
+        ),
         *(
             Case(
                 f"torch/wild/exit/{way}",

@@ -196,10 +196,14 @@ static uint64_t scan_params(const struct sg_launch *launch, struct sg_op *op)
 	}
 	scanner.n_found = 0;
 	for (uint32_t i = 0; i < words; i++) {
-		uint64_t word;
+		uint64_t word, of_map;
 
 		memcpy(&word, launch->params + i * 8, 8);
-		if (!sg_is_device_va(word))
+		of_map = sg_tensor_map_at(
+		        launch->params + i * 8, (words - i) * 8, &word);
+		if (of_map)
+			scan_add(word, word, of_map);
+		if (of_map || !sg_is_device_va(word))
 			continue;
 		/* Neighbouring words often point into one block. */
 		if (word - block_va >= block_bytes &&

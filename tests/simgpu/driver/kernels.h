@@ -124,4 +124,9 @@ uint32_t sg_param_bytes(const struct sg_launch *launch, unsigned param);
 void sg_blas_describe(const struct sg_kernel_row *row,
         const struct sg_launch *launch, struct sg_op *op);
 
+/* The tensor map that begins at params, of which bytes are left: how far the
+ * tensor reaches from *ret_va on; 0: none. */
+uint64_t sg_tensor_map_at(
+        const unsigned char *params, uint32_t bytes, uint64_t *ret_va);
+
 #endif

@@ -5,12 +5,19 @@ Its activations are far larger than its parameters and lie in pages of their
 own, so that a limit on memory is felt in every one of them.
 """
 
+import os
+
 import torch
 from torch import nn
 
 from digest import digest
 
 WIDTH, LAYERS, BATCH = 512, 6, 4096
+
+
+def turns(few):
+    """So many turns of a loop, or what WILD_STEPS says."""
+    return range(int(os.environ.get("WILD_STEPS", few)))
 
 
 class Training:

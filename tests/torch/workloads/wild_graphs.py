@@ -10,7 +10,7 @@ import gc
 
 import torch
 
-from wild_common import BATCH, WIDTH, Training
+from wild_common import BATCH, WIDTH, Training, turns
 
 
 def graphed_callables():
@@ -21,7 +21,7 @@ def graphed_callables():
         training.model[number] = torch.cuda.make_graphed_callables(
             training.model[number], (samples,)
         )
-    for _ in range(4):
+    for _ in turns(4):
         training.step()
     training.tell()
 
@@ -35,7 +35,7 @@ def replayed():
     graph = torch.cuda.CUDAGraph()
     with torch.no_grad(), torch.cuda.graph(graph):
         loss = training.loss(still)
-    for turn in range(3):
+    for turn in turns(3):
         training.step()
         still.fill_(turn + 1)
         graph.replay()
@@ -50,7 +50,7 @@ def compiled():
     plain, training.model = training.model, torch.compile(
         training.model, mode="reduce-overhead"
     )
-    for _ in range(5):
+    for _ in turns(5):
         torch.compiler.cudagraph_mark_step_begin()
         training.step()
     training.model = plain

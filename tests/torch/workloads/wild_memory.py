@@ -11,21 +11,21 @@ import gc
 
 import torch
 
-from wild_common import Training
+from wild_common import Training, turns
 
 MIB = 1 << 20
 
 
 def plain():
     training = Training("plain")
-    for _ in range(3):
+    for _ in turns(3):
         training.step()
     training.tell()
 
 
 def empty_cache():
     training = Training("empty-cache")
-    for _ in range(3):
+    for _ in turns(3):
         training.step()
         torch.cuda.empty_cache()
     training.tell()
@@ -36,7 +36,7 @@ def memory_pool():
     inside = Training("pool", layers=3)
     outside = Training("beside-pool", seed=2, layers=3)
     pool = torch.cuda.MemPool()
-    for _ in range(3):
+    for _ in turns(3):
         with torch.cuda.use_mem_pool(pool):
             inside.step()
         outside.step()
@@ -54,7 +54,7 @@ def fraction():
         print("fraction: no error")
     except torch.OutOfMemoryError:
         print("fraction: refused")
-    for _ in range(2):
+    for _ in turns(2):
         training.step(512)
     training.tell()
 
@@ -63,7 +63,7 @@ def retry():
     """Batches too large for the device, then one that fits."""
     training = Training("retry")
     total = torch.cuda.mem_get_info()[1]
-    for _ in range(3):
+    for _ in turns(3):
         try:
             torch.empty(2 * total, dtype=torch.uint8, device="cuda")
         except torch.OutOfMemoryError:
@@ -77,8 +77,8 @@ def rebuilt():
     """A model deleted, and built and trained again."""
     for turn in range(2):
         training = Training(f"rebuilt {turn}", seed=turn)
-        training.step()
-        training.step()
+        for _ in turns(2):
+            training.step()
         training.tell()
         del training
         gc.collect()
@@ -109,7 +109,7 @@ def by_hand():
 
     training = Training("by-hand")
     source = torch.arange(part * parts // 8, dtype=torch.int64)
-    for turn in range(3):
+    for turn in turns(3):
         address = ctypes.c_void_p()
         size = ctypes.c_size_t(part * parts)
         call("cudaMalloc", ctypes.byref(address), size)

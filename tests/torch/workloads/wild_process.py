@@ -16,7 +16,7 @@ from torch import distributed, multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
-from wild_common import BATCH, WIDTH, Training
+from wild_common import BATCH, WIDTH, Training, turns
 
 CHILDREN = 2
 
@@ -63,7 +63,7 @@ def forked():
 
 def child(rank, queue):
     training = Training(f"spawned {rank}", seed=rank)
-    for _ in range(3):
+    for _ in turns(3):
         training.step()
     queue.put((rank, training.lines()))
 
@@ -103,7 +103,7 @@ def rank_of_two(rank, queue, folder):
     training = Training(f"rank {rank}")
     wrapped = DistributedDataParallel(training.model)
     training.generator.manual_seed(rank)
-    for _ in range(3):
+    for _ in turns(3):
         batch = training.batch()
         loss = (wrapped(batch) - batch).square().mean()
         loss.backward()

@@ -12,14 +12,14 @@ import threading
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from wild_common import BATCH, WIDTH, Training
+from wild_common import BATCH, WIDTH, Training, turns
 
 
 def side_stream():
     """Batches made ready on a stream of their own, given over for good."""
     training = Training("side-stream")
     side = torch.cuda.Stream()
-    for _ in range(4):
+    for _ in turns(4):
         with torch.cuda.stream(side):
             batch = training.batch() * 0.5 + 0.25
             spare = batch.sin()
@@ -43,7 +43,7 @@ def threads():
     def train(training):
         try:
             with torch.cuda.stream(torch.cuda.Stream()):
-                for _ in range(3):
+                for _ in turns(3):
                     training.step()
                 torch.cuda.current_stream().synchronize()
         except Exception as error:
@@ -65,11 +65,11 @@ def threads():
 
 def checkpointing():
     training = Training("checkpointing", layers=16)
-    for reentrant in (False, True, False):
+    for turn in turns(3):
         batch = training.batch()
         hidden = batch.requires_grad_()
         for block in training.model:
-            hidden = checkpoint(block, hidden, use_reentrant=reentrant)
+            hidden = checkpoint(block, hidden, use_reentrant=turn % 2 == 1)
         loss = (hidden - batch).square().mean()
         loss.backward()
         training.update()
@@ -79,8 +79,8 @@ def checkpointing():
 
 def save_on_cpu():
     training = Training("save-on-cpu")
-    for pinned in (False, True, True):
-        with torch.autograd.graph.save_on_cpu(pin_memory=pinned):
+    for turn in turns(3):
+        with torch.autograd.graph.save_on_cpu(pin_memory=turn > 0):
             loss = training.loss(training.batch())
         loss.backward()
         training.update()
@@ -92,7 +92,7 @@ def scaler():
     """Half precision with a scaler, which leaves out what overflows."""
     training = Training("scaler")
     scaler = torch.amp.GradScaler("cuda", init_scale=2.0**10)
-    for _ in range(4):
+    for _ in turns(4):
         with torch.autocast("cuda", dtype=torch.float16):
             loss = training.loss(training.batch())
         scaler.scale(loss).backward()
@@ -106,7 +106,7 @@ def scaler():
 
 def inference():
     training = Training("inference")
-    for turn in range(4):
+    for turn in turns(4):
         training.step()
         if turn % 2:
             training.model.eval()
@@ -121,7 +121,7 @@ def two_models():
     """One model learns what the other makes, and the other way round."""
     first = Training("first", layers=3)
     second = Training("second", seed=2, layers=3)
-    for _ in range(3):
+    for _ in turns(3):
         made = first.model(first.batch())
         loss = second.loss(made)
         loss.backward()
