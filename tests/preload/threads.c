@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program that is linked with the library, for sanitizers, whose libraries
- * cannot be preloaded: threads that work on streams of their own with more
- * memory than the limit leaves. They allocate and free while others work, use
- * pools, virtual memory and graphs, ask about memory and try to share it. Every
- * buffer holds what its thread has written. Ends with 0 where all went well.
+ * A program that has the agent and its wrappers in it, for sanitizers, under
+ * which it cannot be preloaded: threads that work on streams of their own with
+ * more memory than the limit leaves. They allocate and free while others work,
+ * use pools, virtual memory and graphs, ask about memory and try to share it.
+ * Every buffer holds what its thread has written. Ends with 0 where all went
+ * well.
  *
  * Usage: preload_threads [ROUNDS]
  */
@@ -21,7 +22,7 @@
 #define WORDS        (BUFFER_BYTES / 4)
 #define PIECE_WORDS  (WORDS / 4) /* of uploads that keep their bytes */
 #define POOL_BYTES   (1u << 20)
-#define ROUNDS       40
+#define ROUNDS       16
 
 static CUcontext context;
 static CUfunction kernel;
