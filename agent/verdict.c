@@ -15,7 +15,7 @@ static const struct {
 } texts[TS_VERDICTS] = {
         [TS_VERDICT_OPEN] = {TS_NOT_TRIED, "was not tried often enough"},
         [TS_VERDICT_PROVED] = {TS_PROVED,
-                "came out the same from two kinds of other memory"},
+                "comes out the same whatever memory held before"},
         [TS_VERDICT_NO_LAUNCH] = {TS_REFUSED_BY_RULE,
                 "is no launch of a kernel"},
         [TS_VERDICT_COLLECTIVE] = {TS_REFUSED_BY_RULE,

@@ -22,6 +22,14 @@ enum {
 	TS_EXIT_BAD = 2,
 };
 
+/*
+ * Where libtapeswap.so lies beside the folder of the program: in the build
+ * folder all lie together, installed there are bin and lib.
+ */
+#define TS_CLI_LIBRARY_PLACES                                                  \
+	"libtapeswap.so", "../" TS_LIBDIR "/libtapeswap.so",                   \
+	        "../lib/libtapeswap.so"
+
 /* One command. @fn gets its own name as argv[0] and returns an exit status. */
 struct ts_cli_command {
 	const char *name;

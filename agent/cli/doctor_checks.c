@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/cli/cli.h"
 #include "agent/config.h"
 #include "agent/hostmem.h"
 
@@ -46,9 +47,7 @@ static void advise(struct ts_finding *finding, const char *remedy)
 
 void ts_doctor_library(struct ts_findings *findings)
 {
-	static const char *const places[] = {"libtapeswap.so",
-	        "../lib/libtapeswap.so",
-	        "../lib/x86_64-linux-gnu/libtapeswap.so"};
+	static const char *const places[] = {TS_CLI_LIBRARY_PLACES};
 	char self[PATH_MAX], path[PATH_MAX + 64], *slash;
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	struct ts_finding *finding;

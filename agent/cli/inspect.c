@@ -10,6 +10,7 @@
 
 #include "agent/cli/inspection.h"
 #include "agent/cli/planning.h"
+#include "agent/cli/verdicts.h"
 #include "planner/profile_json.h"
 
 #define GIB(bytes) ((double)(bytes) / (1024.0 * 1024 * 1024))
@@ -22,6 +23,7 @@
 static const char usage[] =
         "usage: tapeswap inspect PROFILE [--by kind|region|kernel] [--top N] "
         "[--json]\n"
+        "       tapeswap inspect PROFILE --verdicts [--json]\n"
         "\n"
         "What a step's memory and time are made of. Exit status 2: PROFILE "
         "cannot be\nread.\n"
@@ -29,7 +31,10 @@ static const char usage[] =
         "  --by WHAT   only the table of kinds at the peak, of regions, or "
         "of kernels\n"
         "  --top N     rows of a table (default: 8)\n"
-        "  --json      all tables, as JSON\n";
+        "  --json      all tables, as JSON\n"
+        "  --verdicts  which kernels can be launched again for what they make, "
+        "and why\n"
+        "              others cannot (a profile of TAPESWAP_REPLAY=1)\n";
 
 static const char *const kind_titles[TS_KINDS] = {
         [TS_KIND_ACTIVATION] = "activations",
@@ -49,7 +54,7 @@ static const enum ts_value_kind kind_order[TS_KINDS] = {TS_KIND_PARAMETER,
 struct request {
 	const char *by;
 	size_t top;
-	bool json;
+	bool json, verdicts;
 };
 
 static long long run_figure(const struct ts_inspection *in, const char *key)
@@ -326,6 +331,12 @@ static int inspect_file(const char *path, const struct request *r)
 	if (status)
 		return status;
 	root = json_load_file(path, 0, NULL);
+	if (root && r->verdicts) {
+		status = ts_cli_print_verdicts(path, root, r->json);
+		ts_profile_finish(&profile);
+		json_decref(root);
+		return status;
+	}
 	if (!root || ts_graph_init(
 	                     &graph, &profile, &(struct ts_graph_options){0})) {
 		json_decref(root);
@@ -356,6 +367,7 @@ int ts_cli_inspect(int argc, char **argv)
 	        {"by", required_argument, NULL, 'b'},
 	        {"top", required_argument, NULL, 't'},
 	        {"json", no_argument, NULL, 'j'},
+	        {"verdicts", no_argument, NULL, 'v'},
 	        {"help", no_argument, NULL, 'h'},
 	        {NULL, 0, NULL, 0},
 	};
@@ -376,6 +388,9 @@ int ts_cli_inspect(int argc, char **argv)
 			break;
 		case 'j':
 			r.json = true;
+			break;
+		case 'v':
+			r.verdicts = true;
 			break;
 		case 'h':
 			fputs(usage, stdout);

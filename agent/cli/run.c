@@ -260,6 +260,7 @@ static bool find_file(char *ret, const char *folder, const char *name)
 
 static int find_places(struct places *ret)
 {
+	static const char *const libraries[] = {TS_CLI_LIBRARY_PLACES};
 	char folder[PATH_MAX], probe[PATH_MAX];
 	ssize_t length =
 	        readlink("/proc/self/exe", ret->self, sizeof(ret->self) - 1);
@@ -270,9 +271,9 @@ static int find_places(struct places *ret)
 	strcpy(folder, ret->self);
 	*strrchr(folder, '/') = '\0';
 
-	/* In the build folder all lie together; installed, in bin and lib. */
-	if (!find_file(ret->library, folder, "libtapeswap.so") &&
-	        !find_file(ret->library, folder, "../lib/libtapeswap.so"))
+	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]) &&
+	                   !find_file(ret->library, folder, libraries[i]);
+	        i++)
 		ret->library[0] = '\0';
 	if (find_file(probe, folder, "simgpu/libcuda.so.1"))
 		snprintf(ret->simgpu, sizeof(ret->simgpu), "%.*s/simgpu",
