@@ -9,6 +9,8 @@
 #include <time.h>
 
 #include "agent/agent_internal.h"
+#include "agent/base/log.h"
+#include "agent/remake.h"
 
 /* As long as other threads' captures are waited for by an op at most. */
 #define WAIT_SECONDS 2
@@ -40,6 +42,10 @@ static bool make_place(struct ts_captures *captures)
 
 void ts_agent_before_capture(void)
 {
+	/* Nothing is launched for it while something captures. */
+	if (!ts_remake_all())
+		ts_log(TS_LOG_DEBUG,
+		        "remake: not all could be before a capture");
 	/* Streams that capture already take no events. */
 	if (atomic_load(&ts_agent.capturing))
 		return;

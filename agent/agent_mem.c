@@ -8,6 +8,7 @@
 #include "agent/profiler.h"
 #include "agent/proof.h"
 #include "agent/recorder.h"
+#include "agent/remake.h"
 
 bool ts_agent_alloc(
         size_t bytes, CUdeviceptr *ret_address, CUresult *ret_result)
@@ -75,6 +76,11 @@ bool ts_agent_free(CUdeviceptr address, CUresult *ret_result)
 	/* What it has mapped a program unmaps: the driver refuses this. */
 	if (ts_agent_find(address, &allocation) && allocation.mapped)
 		return false;
+	/* What is made from it, or lies in it, cannot be made again then. */
+	if (!ts_remake_all()) {
+		*ret_result = CUDA_ERROR_OUT_OF_MEMORY;
+		return true;
+	}
 	/* Taken out first: the driver may give the address away again. */
 	if (!ts_blocks_remove_allocation(&ts_agent.blocks, address, &allocation,
 	            ts_agent_tell_dead, NULL) ||

@@ -11,6 +11,7 @@
 #include "agent/planned.h"
 #include "agent/profiler.h"
 #include "agent/proof.h"
+#include "agent/remake.h"
 
 /* Larger copies are data, not tables of addresses. */
 #define SCAN_BYTES_MAX   (1u << 20)
@@ -205,8 +206,9 @@ CUresult ts_agent_op_begin(struct ts_op *op)
 	if (op->incomplete)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	ts_planned_op(op);
-	ts_proof_comes(op);
-	rc = begin_devices(op);
+	rc = ts_proof_comes(op);
+	if (rc == CUDA_SUCCESS)
+		rc = begin_devices(op);
 	if (op->in_bytes || op->out_bytes)
 		ts_planned_missed(op);
 	if (rc == CUDA_SUCCESS) {
@@ -266,6 +268,8 @@ static CUresult pin_range(
 
 	if (!pager)
 		return CUDA_SUCCESS;
+	if (!ts_remake_all())
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	/* Ops that reach it unseen wait for nothing. */
 	if (ts_pager_begin(pager, range, 1, ts_agent_begin_flags(),
 	            TS_STREAM_HOST, &in, &out, &shortage)) {

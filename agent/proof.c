@@ -4,19 +4,37 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
 #include "agent/profiler.h"
 #include "agent/proof_internal.h"
 #include "agent/recorder.h"
+#include "agent/remake.h"
 
 /* A program whose steps are left so often is not one to be proved. */
 #define GIVEN_UP_MAX 16
 /* Nor one that has not begun a step after the ops of so many. */
 #define WAIT_STEPS_MAX 64
+/* Who writes files at exit waits for other threads a second at most. */
+#define LOCK_TRIES   1000
+#define LOCK_WAIT_US 1000
+/* Smaller values are kept; and so many closures are enough to look at. */
+#define CLOSURE_BYTES_MIN (64u << 10)
+#define CLOSURES_MAX      1024u
 
 struct ts_proof ts_proof;
+
+bool ts_proof_lock_at_exit(void)
+{
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (ts_mutex_try_lock(&ts_proof.lock))
+			return true;
+		usleep(LOCK_WAIT_US);
+	}
+	return false;
+}
 
 static void forget_step(void)
 {
@@ -28,6 +46,8 @@ static void forget_step(void)
 	ts_proof.agreed = NULL;
 	ts_proof.unstable = NULL;
 	ts_proof.trials = NULL;
+	ts_closures_destroy(ts_proof.closures);
+	ts_proof.closures = NULL;
 	ts_proof.step = NULL;
 	ts_proof.done = 0;
 	ts_proof.given_up = 0;
@@ -57,7 +77,7 @@ static void let_go(bool driver_alive)
 	ts_checks_destroy(ts_proof.checks, driver_alive);
 	ts_proof.checks = NULL;
 	if (driver_alive)
-		ts_agent_room_changed();
+		ts_agent_after_unmanaged();
 }
 
 void ts_proof_init(void)
@@ -76,10 +96,14 @@ void ts_proof_of(const struct ts_observed *step)
 {
 	if (!ts_proof.on || !step->turn_count || !step->device_count)
 		return;
+	/* Values that are given up can only be made again by what is known. */
+	if (!ts_remake_all())
+		return;
 	ts_mutex_lock(&ts_proof.lock);
 	if (ts_proof.step && ts_proof.step->hash == step->hash) {
 		/* The same ops: what was proved of them holds. */
 	} else if (atomic_load(&ts_proof.phase) != TS_PROOF_RUNNING) {
+		ts_remake_stop();
 		forget_step();
 		if (remember_step(step))
 			forget_step();
@@ -104,6 +128,8 @@ static void end(const char *how)
 	        count[TS_NOT_TRIED]);
 	let_go(true);
 	atomic_store(&ts_proof.phase, TS_PROOF_IDLE);
+	if (ts_proof.closures && ts_agent.config.mode == TS_MODE_CAP)
+		ts_remake_start(ts_proof.closures);
 }
 
 /* Looks whether the device has told. True where the step is settled. */
@@ -112,7 +138,13 @@ static bool take_results(void)
 	if (!ts_checks_ready(ts_proof.checks))
 		return false;
 	ts_proof_judge();
-	if (ts_proof.done < TS_PROOF_STEPS) {
+	if (ts_proof.closures)
+		ts_closures_judge(ts_proof.closures);
+	else if (ts_proof.done == TS_PROOF_STEPS)
+		ts_proof.closures = ts_closures_create(ts_proof.step,
+		        ts_proof.verdicts, CLOSURE_BYTES_MIN, CLOSURES_MAX);
+	if (ts_proof.done < TS_PROOF_STEPS ||
+	        (ts_proof.closures && ts_proof.done < 2 * TS_PROOF_STEPS)) {
 		atomic_store(&ts_proof.phase, TS_PROOF_WAITING);
 		return false;
 	}
@@ -172,18 +204,22 @@ bool ts_proof_wants_uses(void)
 	return ts_proof_is_pending();
 }
 
-void ts_proof_comes(struct ts_op *op)
+CUresult ts_proof_comes(struct ts_op *op)
 {
 	const struct ts_observed *settled = NULL;
+	CUresult rc = CUDA_SUCCESS;
 
-	if (!ts_proof_is_pending())
-		return;
+	if (!ts_proof_is_pending() && !ts_remake_is_on())
+		return rc;
 	ts_mutex_lock(&ts_proof.lock);
-	if (ts_proof.step && comes(op))
+	if (ts_proof.step && ts_proof_is_pending() && comes(op))
 		settled = ts_proof.step;
+	else if (ts_remake_is_on())
+		rc = ts_remake_comes(op, ts_proof.may_begin);
 	ts_mutex_unlock(&ts_proof.lock);
 	if (settled)
 		ts_profiler_rewrite(settled);
+	return rc;
 }
 
 void ts_proof_ready(const struct ts_op *op)
@@ -198,11 +234,13 @@ void ts_proof_ready(const struct ts_op *op)
 
 void ts_proof_issued(const struct ts_op *op, bool issued)
 {
-	if (!ts_proof_is_pending())
+	if (!ts_proof_is_pending() && !ts_remake_is_on())
 		return;
 	ts_mutex_lock(&ts_proof.lock);
 	if (atomic_load(&ts_proof.phase) == TS_PROOF_RUNNING)
 		ts_proof_step_issued(op, issued);
+	else if (ts_remake_is_on())
+		ts_remake_issued(op, issued);
 	ts_proof.may_begin = !op->spot.step || op->spot.ends;
 	ts_mutex_unlock(&ts_proof.lock);
 }
@@ -226,7 +264,8 @@ void ts_proof_context_gone(CUcontext context)
 	if (!ts_proof.on)
 		return;
 	ts_mutex_lock(&ts_proof.lock);
-	if (ts_proof.checks && ts_proof.context == context) {
+	if (ts_proof.context == context) {
+		ts_remake_stop();
 		let_go(false);
 		ts_proof.stamp = 0;
 		ts_proof.making_count = 0;

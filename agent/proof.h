@@ -32,11 +32,11 @@ void ts_proof_init(void);
 void ts_proof_of(const struct ts_observed *step);
 
 /*
- * Around an op: it comes next, before anything is made resident; what it
- * touches is resident now; it was issued, or was not, and all of that is
- * resident still.
+ * Around an op: it comes next, before anything is made resident (anything but
+ * CUDA_SUCCESS: it must not run); what it touches is resident now; it was
+ * issued, or was not, and all of that is resident still.
  */
-void ts_proof_comes(struct ts_op *op);
+CUresult ts_proof_comes(struct ts_op *op);
 void ts_proof_ready(const struct ts_op *op);
 void ts_proof_issued(const struct ts_op *op, bool issued);
 

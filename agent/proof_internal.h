@@ -13,12 +13,13 @@
 #include "agent/base/map.h"
 #include "agent/checksum.h"
 #include "agent/proof.h"
+#include "agent/proof_closure.h"
 #include "agent/replay.h"
 #include "runtime/scratch.h"
 
 #define TS_PROOF_NO_SLOT UINT32_MAX
 
-/* Shadow steps that must agree. */
+/* Shadow steps that must agree, on ops and then on closures. */
 #define TS_PROOF_STEPS 2
 
 /* A stretch of a block that an op touched, and sums of it. */
@@ -76,6 +77,8 @@ struct ts_proof {
 	uint64_t replays;          /* launches made for it */
 	uint64_t looked_bytes;
 
+	struct ts_closures *closures; /* NULL while ops are proved */
+
 	/* Of a shadow step. */
 	struct ts_checks *checks;
 	struct ts_scratch scratch;
@@ -99,11 +102,20 @@ struct ts_proof {
 
 extern struct ts_proof ts_proof;
 
+/*
+ * The lock, for what is written at exit, when a thread may hold it that never
+ * comes back. False: not to be had.
+ */
+bool ts_proof_lock_at_exit(void);
+
 /* The op that the proof expects, and its place in the step. Lock held. */
 int ts_proof_step_start(void);
 void ts_proof_step_comes(struct ts_op *op);
 void ts_proof_step_ready(const struct ts_op *op);
 void ts_proof_step_issued(const struct ts_op *op, bool issued);
+
+/* The last sum of a block in the shadow step; NULL: none. Lock held. */
+struct ts_proof_known *ts_proof_find_known(uint64_t serial);
 
 /* Gives the shadow step up, with a line at debug level. Lock held. */
 void ts_proof_step_leave(const char *why);

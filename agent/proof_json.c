@@ -77,6 +77,7 @@ static void tell_values(json_t *list)
 {
 	const struct ts_observed_device *device = &ts_proof.step->devices[0];
 	const struct ts_profile *profile = &device->profile;
+	const uint32_t *block_of = device->values.block_of;
 	size_t index;
 	json_t *item;
 
@@ -91,11 +92,13 @@ static void tell_values(json_t *list)
 			                profile->uses[op->first_write + k]),
 			        "replayable", json_false());
 	}
-	json_array_foreach (list, index, item)
+	json_array_foreach (list, index, item) {
+		if (ts_proof.closures &&
+		        ts_closures_refuse(ts_proof.closures, (uint32_t)index))
+			json_object_set_new(item, "replayable", json_false());
 		json_object_set_new(item, "stable",
-		        json_boolean(
-		                !ts_proof.unstable[device->values
-		                                           .block_of[index]]));
+		        json_boolean(!ts_proof.unstable[block_of[index]]));
+	}
 }
 
 /* Lock held. */
@@ -113,9 +116,8 @@ void ts_proof_tell(const struct ts_observed *step, json_t *profile)
 {
 	struct tally *tallies = NULL;
 
-	if (!ts_proof.on)
+	if (!ts_proof.on || !ts_proof_lock_at_exit())
 		return;
-	ts_mutex_lock(&ts_proof.lock);
 	if (ts_proof.done && ts_proof.step->hash == step->hash)
 		tallies = count();
 	if (tallies) {
@@ -123,6 +125,10 @@ void ts_proof_tell(const struct ts_observed *step, json_t *profile)
 		        json_object_get(profile, "signatures"), tallies);
 		tell_values(json_object_get(profile, "values"));
 		json_object_set_new(profile, "proof", figures());
+		if (ts_proof.closures)
+			json_object_set_new(json_object_get(profile, "proof"),
+			        "closures",
+			        ts_closures_json(ts_proof.closures));
 	}
 	ts_mutex_unlock(&ts_proof.lock);
 	free(tallies);
@@ -133,9 +139,8 @@ json_t *ts_proof_kernels(const struct ts_observed *step)
 	struct tally *tallies = NULL;
 	json_t *list = NULL;
 
-	if (!ts_proof.on)
+	if (!ts_proof.on || !ts_proof_lock_at_exit())
 		return NULL;
-	ts_mutex_lock(&ts_proof.lock);
 	if (ts_proof.done && ts_proof.step->hash == step->hash)
 		tallies = count();
 	if (tallies)

@@ -15,6 +15,8 @@
 #define RESULTS_MAX (1u << 18)
 /* Scratch takes no more than one part in so many of what there is. */
 #define SCRATCH_PART 4
+/* The driver gives memory away in pieces of so much. */
+#define DRIVER_UNIT_BYTES (2ull << 20)
 
 static int room_for(uint64_t bytes, void *data)
 {
@@ -26,6 +28,8 @@ static int room_for(uint64_t bytes, void *data)
 	pager = ts_agent_current_pager(&device);
 	if (!pager)
 		return 0;
+	bytes = (bytes + DRIVER_UNIT_BYTES - 1) / DRIVER_UNIT_BYTES *
+	        DRIVER_UNIT_BYTES;
 	rc = ts_pager_make_room(
 	        pager, bytes, ts_agent_begin_flags(), &shortage);
 	return rc ? -ENOSPC : 0;
@@ -35,7 +39,7 @@ static int room_for(uint64_t bytes, void *data)
 static void room_taken(uint64_t held_before)
 {
 	if (ts_proof.scratch.held_bytes != held_before)
-		ts_agent_room_changed();
+		ts_agent_after_unmanaged();
 }
 
 static int set_up(void)
@@ -60,7 +64,7 @@ static int set_up(void)
 		rc = ts_checks_create(
 		        ts_agent.ops, RESULTS_MAX, &ts_proof.checks);
 	if (!rc)
-		ts_agent_room_changed();
+		ts_agent_after_unmanaged();
 	return rc;
 }
 
@@ -98,6 +102,8 @@ int ts_proof_step_start(void)
 	ts_proof.output_count = 0;
 	ts_proof.at = 0;
 	ts_proof.stamp = 0;
+	if (ts_proof.closures)
+		ts_closures_begin(ts_proof.closures);
 	atomic_store(&ts_proof.phase, TS_PROOF_RUNNING);
 	return 0;
 }
@@ -219,8 +225,14 @@ void ts_proof_step_comes(struct ts_op *op)
 	ts_proof.stamp = op->stamp;
 	trial->first_touch = (uint32_t)ts_proof.touch_count;
 	trial->first_output = (uint32_t)ts_proof.output_count;
-	if (may_try(ts_proof.verdicts[ts_proof.at]))
+	if (ts_proof.closures) {
+		int rc = ts_closures_before(ts_proof.closures, op, ts_proof.at);
+
+		if (rc)
+			ts_proof_step_leave(strerror(-rc));
+	} else if (may_try(ts_proof.verdicts[ts_proof.at])) {
 		prepare(op, trial);
+	}
 }
 
 /* Sums begin at words. */
@@ -234,7 +246,7 @@ static uint64_t sum_bytes(const struct ts_range *range)
 	return range->address + range->bytes - sum_address(range);
 }
 
-static struct ts_proof_known *find_known(uint64_t serial)
+struct ts_proof_known *ts_proof_find_known(uint64_t serial)
 {
 	struct ts_map_node *node = ts_map_find(&ts_proof.by_serial, serial);
 
@@ -244,7 +256,7 @@ static struct ts_proof_known *find_known(uint64_t serial)
 /* The last sum of just this range; TS_PROOF_NO_SLOT: there is none. */
 static uint32_t last_sum(uint64_t serial, const struct ts_range *range)
 {
-	const struct ts_proof_known *known = find_known(serial);
+	const struct ts_proof_known *known = ts_proof_find_known(serial);
 
 	if (!known || known->address != sum_address(range) ||
 	        known->bytes != sum_bytes(range))
@@ -255,7 +267,7 @@ static uint32_t last_sum(uint64_t serial, const struct ts_range *range)
 static int note_sum(
         uint64_t serial, const struct ts_range *range, uint32_t slot)
 {
-	struct ts_proof_known *known = find_known(serial);
+	struct ts_proof_known *known = ts_proof_find_known(serial);
 
 	if (!known) {
 		if (ts_proof.known_count == ts_proof.known_room)
@@ -493,6 +505,8 @@ void ts_proof_step_issued(const struct ts_op *op, bool issued)
 	trial->touch_count =
 	        (uint32_t)ts_proof.touch_count - trial->first_touch;
 	rc = look_after(op, trial, false);
+	if (!rc && ts_proof.closures)
+		rc = ts_closures_after(ts_proof.closures, op, ts_proof.at);
 	if (!rc && ts_proof.making_count) {
 		trial->failed = launch_again(op, trial, &rc);
 		if (!rc && trial->failed == TS_VERDICT_OPEN)

@@ -12,6 +12,7 @@
 #include "agent/planned.h"
 #include "agent/profiler.h"
 #include "agent/recorder.h"
+#include "agent/remake.h"
 #include "agent/tape_json.h"
 
 struct tape_figures {
@@ -190,6 +191,9 @@ static json_t *status_json(const struct tape_figures *tape)
 	                "pinned_blocks",
 	                (json_int_t)atomic_load(&ts_agent.tables.pinned)));
 	json_object_set_new(json, "devices", devices);
+	plan = ts_remake_status();
+	if (plan)
+		json_object_set_new(json, "remade", plan);
 	plan = ts_planned_status();
 	if (plan)
 		json_object_set_new(json, "plan", plan);

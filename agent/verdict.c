@@ -46,6 +46,8 @@ static const struct {
                 "did not come out the same"},
         [TS_VERDICT_CHANGES_OTHERS] = {TS_REFUSED_BY_PROOF,
                 "changed other memory when it ran again"},
+        [TS_VERDICT_LEAF_CHANGED] = {TS_REFUSED_BY_PROOF,
+                "reads what is no longer what it was"},
         [TS_VERDICT_NO_ROOM] = {TS_NOT_TRIED,
                 "makes more than there is room for beside it"},
         [TS_VERDICT_FAILED] = {TS_NOT_TRIED, "could not be launched again"},

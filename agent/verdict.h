@@ -30,6 +30,7 @@ enum ts_verdict {
 	TS_VERDICT_WRITES_NOTHING,
 	TS_VERDICT_DIFFERS,
 	TS_VERDICT_CHANGES_OTHERS,
+	TS_VERDICT_LEAF_CHANGED, /* of closures */
 
 	/* Could not be tried. */
 	TS_VERDICT_NO_ROOM,

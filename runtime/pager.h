@@ -134,6 +134,13 @@ void ts_pager_live(struct ts_pager *pager, uint64_t address, uint64_t bytes);
 void ts_pager_dead(struct ts_pager *pager, uint64_t address, uint64_t bytes);
 
 /*
+ * What live blocks hold in [address, address + bytes) need not be kept: whole
+ * pages of it leave without a copy, and come back with anything in them. Until
+ * an op writes it. Leaf lock only.
+ */
+void ts_pager_discard(struct ts_pager *pager, uint64_t address, uint64_t bytes);
+
+/*
  * Makes @ranges resident and keeps them so until ts_pager_end() with the same
  * ranges. The next op of @stream, a handle of the current context or one of
  * the TS_STREAM_ constants alone, then comes after all that was done for that;

@@ -52,6 +52,8 @@ def _unit(name):
 
 # In the order in which they are tried: those that find most come first.
 DETECTORS = (
+    _unit("replay"),
+    _unit("discard"),
     _unit("pager"),
     _unit("pager_stress"),
     Detector(

@@ -6,9 +6,8 @@ agent only looks, and writes memory of its own. Every kernel has a verdict, and
 those that must not be launched again are refused.
 """
 
-from capping import share_of_peak
 from harness import TRAIN_GPT, WORKLOADS, Spec, run, run_once
-from planned import printed
+from planned import GPT as LARGE, printed, share_of_peak, step_ms
 from runner import Case, expect, expect_equal
 
 VERDICTS = ("proved", "refused by rule", "refused by proof", "not tried")
@@ -59,9 +58,25 @@ def plain(spec, content):
     )
 
 
+def check_closures(closures):
+    """Each was made again out of what was there, and came out the same."""
+    print(f"  closures: {closures}")
+    expect(closures["tried"] > 0, "no closure was tried")
+    expect(
+        closures["proved"] >= closures["tried"] * 0.9,
+        f"closures that were not proved: {closures}",
+    )
+    expect_equal(
+        closures["proved"] + sum(closures["others"].values()),
+        closures["tried"],
+        "closures with a verdict",
+    )
+
+
 def check_verdicts(profile, wanted, least_proved):
     expect("proof" in profile, "nothing was proved")
-    expect_equal(profile["proof"]["shadow_steps"], 2, "shadow steps")
+    expect_equal(profile["proof"]["shadow_steps"], 4, "shadow steps")
+    check_closures(profile["proof"]["closures"])
     seen = dict.fromkeys(wanted, 0)
     ops = proved = 0
     for signature in profile["signatures"]:
@@ -103,20 +118,87 @@ def proof(spec, content, percent, wanted, least_proved):
     check_verdicts(outcome.profile, wanted, least_proved)
 
 
+def remade(spec, content, percent, faster=True):
+    """Values are given up and made again: the same output within the limit,
+    and less time than it takes to copy them."""
+    unlimited = run_once(plain(spec, content))
+    limit = share_of_peak(unlimited.report, percent)
+    outcome = run(proving(spec, limit, content))
+    peak = outcome.report["physical_peak_bytes"]
+    expect(peak <= limit, f"physical peak {peak} over {limit}")
+    expect_equal(printed(outcome), printed(unlimited), "output")
+    found = outcome.status.get("remade")
+    expect(found, f"nothing was given up\n{outcome.err[-1000:]}")
+    expect_equal(found["failed"], 0, "values that could not be made again")
+    expect_equal(found["made_again"], found["given_up"], "values made again")
+    expect(found["given_up"] >= 20, f"{found}")
+    print(f"  {found}")
+    if not faster:
+        return found
+    copied = run(
+        Spec(
+            spec.script,
+            spec.arguments,
+            device=spec.device,
+            limit=str(limit),
+            settings=(("SIMGPU_CONTENT", content),),
+        )
+    )
+    print(f"  step {step_ms(outcome)} ms, {step_ms(copied)} ms with copies")
+    expect(
+        step_ms(outcome) < step_ms(copied),
+        f"step {step_ms(outcome)} ms, {step_ms(copied)} ms with copies",
+    )
+    return found
+
+
+def disturbed(spec, content, percent):
+    """Other work between: what it needs is made again before its time."""
+    found = remade(spec, content, percent, faster=False)
+    print(f"  early: {found['early']}")
+
+
 def all_cases():
     gpt = Spec(
         TRAIN_GPT,
-        ("--steps", 10, "--dropout", 0.1, "--attention", "manual", "--layers",
+        ("--steps", 14, "--dropout", 0.1, "--attention", "manual", "--layers",
          2, "--width", 128, "--sequence", 64, "--batch", 4, "--vocabulary",
          512),
     )
-    refused = Spec(WORKLOADS / "refused.py")
+    refused = Spec(WORKLOADS / "refused.py", ("--steps", 16))
     vision = Spec(
         WORKLOADS / "vision.py",
-        ("resnet18", "--batch", 8, "--size", 64, "--steps", 12),
+        ("resnet18", "--batch", 8, "--size", 64, "--steps", 16),
     )
-    bert = Spec(WORKLOADS / "language_model.py", ("bert-large", "--steps", 9))
+    bert = Spec(WORKLOADS / "language_model.py", ("bert-large", "--steps", 14))
+    dropout = Spec(TRAIN_GPT, (*LARGE, 16, "--dropout", 0.1))
+    evaluating = Spec(
+        TRAIN_GPT, (*LARGE, 20, "--dropout", 0.1, "--eval-every", 3)
+    )
+    small = Spec(
+        TRAIN_GPT,
+        ("--steps", 18, "--dropout", 0.1, "--layers", 2, "--sequence", 128,
+         "--batch", 16),
+    )
     return [
+        Case(
+            "torch/remade/gpt", lambda: remade(dropout, "tags", 50)
+        ),
+        Case(
+            "torch/remade/gpt-40",
+            lambda: remade(dropout, "tags", 40),
+            full=True,
+        ),
+        Case(
+            "torch/remade/evaluation",
+            lambda: disturbed(evaluating, "tags", 50),
+            full=True,
+        ),
+        Case(
+            "torch/remade/gpt-exact",
+            lambda: remade(small, "exact", 40, faster=False),
+            full=True,
+        ),
         Case(
             "torch/proof/gpt-exact",
             lambda: proof(gpt, "exact", 80, GPT, 0.5),

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Values that are given up after a use and made again before the next one, in
+ * place, where that costs less than to copy them out and in: of the closures
+ * that two steps have proved (proof_closure.h), under the pager alone, once it
+ * had to move memory. What is given up takes no copy to leave.
+ *
+ * Only while ops are those of the proved step, one by one. At the first that is
+ * not, at any that touches what is given up or what it is made from otherwise
+ * than the step does, and before memory is freed, all that is given up is made
+ * again at once. Where that fails the op does not run: nothing is lost, and
+ * nothing is wrong.
+ *
+ * Part of the proof; guarded by its lock, but for the functions that say so.
+ */
+#ifndef TS_REMAKE_H
+#define TS_REMAKE_H
+
+#include <jansson.h>
+
+#include "agent/op.h"
+#include "agent/proof_closure.h"
+
+/* Closures are proved; they stay. Lock held. True where some are worth it. */
+bool ts_remake_start(struct ts_closures *closures);
+
+/* The closures go: everything must have been made again. Lock held. */
+void ts_remake_stop(void);
+
+/* True where there is something to do. Any thread, no lock. */
+bool ts_remake_is_on(void);
+
+/* Around each op. CUDA_ERROR_OUT_OF_MEMORY: it must not run. Lock held. */
+CUresult ts_remake_comes(const struct ts_op *op, bool may_begin);
+void ts_remake_issued(const struct ts_op *op, bool issued);
+
+/*
+ * Memory is about to be freed, pinned or looked at outside of ops: everything
+ * is made again. Takes the lock. False where it could not be.
+ */
+bool ts_remake_all(void);
+
+/* For the status file; NULL where nothing was given up. Takes the lock. */
+json_t *ts_remake_status(void);
+
+#endif
