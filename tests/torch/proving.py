@@ -202,6 +202,7 @@ def all_cases():
         Case(
             "torch/proof/gpt-exact",
             lambda: proof(gpt, "exact", 80, GPT, 0.5),
+            full=True,
         ),
         Case(
             "torch/proof/refused",
