@@ -10,6 +10,8 @@
   tight       a limit close to the least there is
   beyond      a model far larger than the device
   fragmented  free memory in small pieces: no copy is needed
+  gpu-check   scripts/gpu-check holds on the simulated GPU: what is checked under
+              limits on a real one, by a thread that asks NVML
   unmapped    what is moved out is not there: every use of it is seen
   enough      a limit at the peak, or just above: nothing moves, and once steps
               repeat themselves no call maps memory and no time is lost
@@ -18,6 +20,8 @@
 import json
 import pathlib
 import random
+import subprocess
+import tempfile
 
 from harness import ROOT, TRAIN_GPT, WORKLOADS, Spec, checked, launch, run_once
 from repeat import Runner
@@ -275,14 +279,16 @@ def flat(few, many):
     expect(grown["pinned"] <= 8 * MIB, f"pinned memory grew: {grown}")
 
 
-def beyond(name, steps, limit, host_limit):
-    """It never fitted: on the device that it is trained on for less."""
+def beyond(name, steps, device, host_limit):
+    """It never fitted: all of a smaller device is the limit."""
+    model = ROOT / f"tests/simgpu/models/{device}.json"
+    limit = json.loads(model.read_text(encoding="utf-8"))["memory_bytes"]
     script = WORKLOADS / "language_model.py"
     wanted = run_once(Spec(script, (name, "--steps", steps)))
     spec = Spec(
         script,
         (name, "--steps", steps),
-        device="rtx4090",
+        device=device,
         settings=(("TAPESWAP_HOST_LIMIT", host_limit),),
         timeout=1500,
     )
@@ -315,6 +321,27 @@ def fragmented(*arguments):
     expect(moved["reclaimed_pages"] > 0, f"nothing was taken back: {moved}")
     seen = moved["out_bytes"], moved["in_bytes"]
     expect_equal(seen, (0, 0), "bytes moved")
+
+
+def gpu_check():
+    """Its limits are held and its losses are equal; nothing is left out."""
+    python = ROOT / "build/venv/bin/python"
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder, "check.json")
+        done = subprocess.run(
+            [python, ROOT / "scripts/gpu-check", "--python", python,
+             "--sim", "h200", "--output", output],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=1800,
+        )
+        expect_equal(done.returncode, 0, done.stdout + done.stderr[-2000:])
+        checks = json.loads(output.read_text(encoding="utf-8"))["checks"]
+    bits = [name for name in checks if name.endswith(": bits")]
+    expect_equal(len(bits), 3, f"limits in {sorted(checks)}")
+    untold = [name for name, check in checks.items() if not check["holds"]]
+    expect(not untold, f"not told: {untold}")
 
 
 def unmapped_at_60(spec):
@@ -416,10 +443,11 @@ def all_cases():
             "torch/pressed/fragmented/small", lambda: fragmented("--small")
         ),
         Case("torch/pressed/tight", tight),
+        Case("torch/pressed/gpu-check", gpu_check, full=True),
         Case("torch/pressed/flat", lambda: flat(100, 1000), full=True),
         Case(
             "torch/pressed/beyond/llama-7b",
-            lambda: beyond("llama-7b", 2, 24 << 30, "160GiB"),
+            lambda: beyond("llama-7b", 2, "rtx4090", "160GiB"),
             full=True,
             alone=True,
         ),
