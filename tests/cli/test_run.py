@@ -106,6 +106,9 @@ class Run(unittest.TestCase):
             seen["LD_LIBRARY_PATH"], self.path("simgpu") + ":/some/where"
         )
         self.assertEqual(seen["SIMGPU_DEVICE"], "tiny-1g")
+        self.assertEqual(seen["SIMGPU_CONTENT"], "tags")
+        seen = self.environment("--sim", "tiny-1g", SIMGPU_CONTENT="none")
+        self.assertEqual(seen["SIMGPU_CONTENT"], "none")
 
     def test_exact_numbers_on_the_simulated_gpu(self):
         os.mkdir(self.path("simgpu"))

@@ -125,13 +125,16 @@ def judge(seen, wanted, report):
     """What became of a mutation: a word, and whether that is all right."""
     (verdict,) = report["mutations"]
     changed = seen != wanted
+    race = report["races"] or report["possible_races"]
     if not verdict["done"]:
         return "not done", False
     if verdict["harmless"]:
-        return ("harmful after all", False) if changed else ("harmless", True)
+        # The device must not contradict itself either.
+        harmful = changed or race
+        return ("harmful after all", False) if harmful else ("harmless", True)
     if changed:
         return "changed", True
-    if report["races"] or report["possible_races"]:
+    if race:
         return "race", True
     return "missed", False
 
