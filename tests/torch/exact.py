@@ -21,6 +21,13 @@ TOLERANCE = {"fp32": 1e-4, "bf16": 2e-2, "fp16": 2e-2}
 # How many operators there are at least, and the error of one, relative to the
 # largest element.
 OPERATORS, OPERATOR_TOLERANCE = 180, 1e-5
+# In bfloat16 the CPU rounds sums in between, and what is sorted has equals,
+# which may come in any order; a remainder may be the whole divisor.
+NARROW_OPERATORS, NARROW_TOLERANCE = 160, 6e-2
+UNORDERED = {
+    "sort_rows", "sort_columns", "argsort", "topk_long", "kthvalue", "median",
+    "remainders",
+}
 DROP_RATE, DROP_SLACK = 0.1, 0.003  # five deviations of 2^18 draws
 
 
@@ -128,25 +135,34 @@ def convolutions(share):
     expect(losses[-1] < losses[0] - 0.5, f"loss {losses[0]} to {losses[-1]}")
 
 
-def operators(venv):
+def operators(venv, dtype="float32"):
     """Each operator as on the CPU, or stopped with the name of the kernel or
     the function that is missing: never other numbers."""
+    narrow = dtype != "float32"
+    least = NARROW_OPERATORS if narrow else OPERATORS
+    tolerance = NARROW_TOLERANCE if narrow else OPERATOR_TOLERANCE
     # One process each: a missing kernel ends that one, not this run.
-    outcome = launch(spec(script=OPS, venv=venv))
+    outcome = launch(
+        spec("--dtype", dtype, script=OPS, venv=venv, timeout=900)
+    )
     expect_equal(outcome.code, 0, f"exit status\n{outcome.err[-2000:]}")
     lines = outcome.steps()
-    done = {line["op"]: line for line in lines if "error" in line}
+    done = {
+        line["op"]: line
+        for line in lines
+        if "error" in line and not (narrow and line["op"] in UNORDERED)
+    }
     others = {line["op"]: line for line in lines if "failed" in line}
     worst = max(done, key=lambda name: done[name]["error"])
     print(
         f"{len(done)} of {len(lines)} operators compared, largest error"
         f" {done[worst]['error']:.1e} ({worst})"
     )
-    expect(len(done) >= OPERATORS, f"not compared: {sorted(others)}")
+    expect(len(done) >= least, f"not compared: {sorted(others)}")
     wrong = {
         name: line["error"]
         for name, line in done.items()
-        if not line["error"] <= OPERATOR_TOLERANCE
+        if not line["error"] <= tolerance
     }
     expect(not wrong, f"wrong results: {wrong}")
     for name, line in others.items():
@@ -218,6 +234,11 @@ def all_cases():
             full=True,
         ),
         Case("torch/exact/operators", lambda: operators("venv")),
+        Case(
+            "torch/exact/operators-bf16",
+            lambda: operators("venv", "bfloat16"),
+            full=True,
+        ),
         Case(
             "torch/exact/operators-torch-2.11",
             lambda: operators("venv-2.11"),

@@ -129,7 +129,7 @@ static bool compute(const ElementOp &op, const Capture &capture,
 		bool compares = capture.bytes > 4 &&
 		                strstr(op.functor->pattern, "Compare");
 		size_t offset = compares ? 4 : 1;
-		M scalar = capture.math_value<M>(offset);
+		M scalar = capture.value<M>(op.scalar, offset);
 
 		for (size_t j = 0; j < BATCH; j++)
 			values[MAX_INPUTS][j] = scalar;
@@ -270,7 +270,7 @@ static size_t functor_bytes(const ElementOp &op)
 	if (op.functor->values == ADDRESS_VALUE)
 		return 8;
 	if (op.bound >= 0)
-		return 2 * value;
+		return 2 * size_of(op.scalar);
 	return op.functor->values ? op.functor->values * value : 1;
 }
 

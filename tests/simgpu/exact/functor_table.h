@@ -35,6 +35,19 @@ template <class M, unsigned N> struct Held {
 	}
 };
 
+/* One that holds them in the elements' own type. */
+template <class M, unsigned N> struct HeldNarrow {
+	M held[N];
+
+	explicit HeldNarrow(const Capture &capture)
+	{
+		size_t at = 0;
+
+		for (M &value : held)
+			value = capture.value<M>(capture.type, at);
+	}
+};
+
 /* PyTorch's OpType of its comparisons: GE, GT, LE, LT. */
 template <class M> bool compare(int32_t op, M a, M b)
 {

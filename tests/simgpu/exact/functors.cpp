@@ -238,7 +238,7 @@ template <class M> struct PowScalar {
 	{
 		size_t at = 0;
 
-		exponent = capture.math_value<M>(at);
+		exponent = capture.value<M>(capture.type, at);
 	}
 	M operator()(M a) const
 	{
@@ -638,6 +638,17 @@ static const Functor *lookup(const std::string &name)
 	return nullptr;
 }
 
+static Type template_type(const std::string &name, size_t i)
+{
+	size_t open = name.find('<');
+
+	if (open == std::string::npos)
+		return Type::NONE;
+	std::vector<std::string> arguments =
+	        split_arguments(bracketed(name, open));
+	return i < arguments.size() ? type_of(arguments[i]) : Type::NONE;
+}
+
 /* AUnaryFunctor and the like: types of a, b and the result, then the functor
  * they bind. */
 static bool find_wrapped(const std::string &name, ElementOp *op)
@@ -661,23 +672,23 @@ static bool find_wrapped(const std::string &name, ElementOp *op)
 		op->functor = lookup(arguments[3]);
 		op->bound = wrapper.bound;
 		op->result = type_of(arguments[2]);
+		if (wrapper.bound >= 0) {
+			std::vector<Type> types =
+			        lambda_types(arguments[3], false);
+
+			/* As the functor takes it, whatever is loaded. */
+			op->scalar = types.size() == 2
+			                     ? types[(size_t)wrapper.bound]
+			                     : template_type(arguments[3], 0);
+			if (op->scalar == Type::NONE)
+				return false;
+		}
 		for (int i = 0; i < 2; i++)
 			if (i != wrapper.bound)
 				op->inputs.push_back(type_of(arguments[i]));
 		return op->functor && op->functor->arity == 2;
 	}
 	return false;
-}
-
-static Type template_type(const std::string &name, size_t i)
-{
-	size_t open = name.find('<');
-
-	if (open == std::string::npos)
-		return Type::NONE;
-	std::vector<std::string> arguments =
-	        split_arguments(bracketed(name, open));
-	return i < arguments.size() ? type_of(arguments[i]) : Type::NONE;
 }
 
 bool find_functor(const std::string &name, ElementOp *ret)

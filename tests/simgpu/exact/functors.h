@@ -70,6 +70,7 @@ struct ElementOp {
 	Type result = Type::NONE;
 	std::vector<Type> inputs; /* argument types, without a bound scalar */
 	int bound = -1; /* this argument is a scalar behind the functor */
+	Type scalar = Type::NONE; /* as which it is stored */
 };
 
 /* Understands a functor's name. False: not known. */

@@ -164,15 +164,15 @@ template <class M> struct SquaredError : Plain {
 		return (M)((a - b) * (a - b));
 	}
 };
-template <class M> struct SquaredErrorBackward : Held<M, 1> {
-	using Held<M, 1>::Held;
+template <class M> struct SquaredErrorBackward : HeldNarrow<M, 1> {
+	using HeldNarrow<M, 1>::HeldNarrow;
 	M operator()(M a, M b, M grad) const
 	{
 		return this->held[0] * (a - b) * grad;
 	}
 };
-template <class M> struct SmoothL1 : Held<M, 1> {
-	using Held<M, 1>::Held;
+template <class M> struct SmoothL1 : HeldNarrow<M, 1> {
+	using HeldNarrow<M, 1>::HeldNarrow;
 	M operator()(M a, M b) const
 	{
 		M z = (M)std::fabs(a - b), beta = this->held[0];
@@ -180,8 +180,8 @@ template <class M> struct SmoothL1 : Held<M, 1> {
 		return z < beta ? M(0.5) * z * z / beta : z - M(0.5) * beta;
 	}
 };
-template <class M> struct Huber : Held<M, 1> {
-	using Held<M, 1>::Held;
+template <class M> struct Huber : HeldNarrow<M, 1> {
+	using HeldNarrow<M, 1>::HeldNarrow;
 	M operator()(M a, M b) const
 	{
 		M z = (M)std::fabs(a - b), delta = this->held[0];
@@ -190,8 +190,8 @@ template <class M> struct Huber : Held<M, 1> {
 		                 : delta * (z - M(0.5) * delta);
 	}
 };
-template <class M> struct SmoothL1Backward : Held<M, 2> {
-	using Held<M, 2>::Held;
+template <class M> struct SmoothL1Backward : HeldNarrow<M, 2> {
+	using HeldNarrow<M, 2>::HeldNarrow;
 	M operator()(M input, M target, M grad) const
 	{
 		M x = input - target, norm = this->held[0];
@@ -202,8 +202,8 @@ template <class M> struct SmoothL1Backward : Held<M, 2> {
 		return x >= beta ? norm * grad : norm * x * grad / beta;
 	}
 };
-template <class M> struct HuberBackward : Held<M, 2> {
-	using Held<M, 2>::Held;
+template <class M> struct HuberBackward : HeldNarrow<M, 2> {
+	using HeldNarrow<M, 2>::HeldNarrow;
 	M operator()(M input, M target, M grad) const
 	{
 		M x = input - target, norm = this->held[0];

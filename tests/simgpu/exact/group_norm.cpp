@@ -39,12 +39,19 @@ struct Reals {
 static bool run_moments(const Launch &launch)
 {
 	int64_t n = launch.param<int64_t>(0);
-	double eps = (double)launch.param<float>(1);
+	bool narrow = launch.param_bytes(1) == 2;
 	Reals x(launch, 2), mean(launch, 3), scale(launch, 4);
 	Reals wide_mean(launch, 5), wide_scale(launch, 6);
 
-	if (!x.known() || !mean.known() || !wide_mean.known() ||
-	        launch.param_bytes(1) != 4)
+	double eps = (double)launch.param<float>(1);
+
+	if (narrow && x.type == Type::BF16)
+		eps = (double)(float)launch.param<BFloat16>(1);
+	else if (narrow && x.type == Type::F16)
+		eps = (double)(float)launch.param<Half>(1);
+	else if (launch.param_bytes(1) != 4)
+		return false;
+	if (!x.known() || !mean.known() || !wide_mean.known())
 		return false;
 	for (int64_t g = 0; g < launch.raw.grid[0]; g++) {
 		double sum = 0, squares = 0;

@@ -207,22 +207,22 @@ static bool run_slices(const Launch &launch)
 	uint32_t source_dim = launch.param<uint32_t>(4);
 	uint64_t slice = launch.param<uint32_t>(many ? 6 : 5);
 	int64_t n = indices.dims ? indices.sizes[0] : 1;
-	double alpha = adds ? (double)launch.param<float>(
-	                              launch.raw.n_params - 1)
-	                    : 1;
+	unsigned last = launch.raw.n_params - 1;
 
 	if (launch.param_bytes(0) != sizeof(TensorInfo) ||
 	        launch.kernel.type(1) != Type::I64 || self_dim >= MAX_DIMS ||
 	        source_dim >= MAX_DIMS)
 		return false;
 	if (adds && (!launch.kernel.has("ReduceAdd") ||
-	                    launch.param_bytes(launch.raw.n_params - 1) != 4))
+	                    launch.param_bytes(last) !=
+	                            size_of(launch.kernel.type(0))))
 		return false;
 	return with_type(launch.kernel.type(0), [&](auto t) {
 		using T = decltype(t);
 		using M = Math<T>;
 		T *to = at_address<T>(self.data);
 		const T *from = at_address<T>(source.data);
+		M alpha = adds ? (M)launch.param<T>(last) : M(1);
 
 		for (int64_t i = 0; i < n; i++) {
 			int64_t index = at_address<const int64_t>(
@@ -239,7 +239,7 @@ static bool run_slices(const Launch &launch)
 				T y = from[at_source + source.offset(j)];
 
 				x = adds ? convert<T>((M)((M)x +
-				                          (M)y * (M)alpha))
+				                          (M)y * alpha))
 				         : y;
 			}
 		}
