@@ -468,7 +468,8 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(
 	if (busy_ns > span_ns)
 		busy_ns = span_ns;
 	rates->gpu = span_ns ? (unsigned)(busy_ns * 100 / span_ns) : 0;
-	rates->memory = (unsigned)(info.used_bytes * 100 / info.total_bytes);
+	/* The time in which memory was read or written: what runs does so. */
+	rates->memory = rates->gpu;
 	return NVML_SUCCESS;
 }
 
