@@ -308,7 +308,11 @@ const Functor activation_functors[] = {
         real<Centered, 3>("*::GroupNormKernelImplInternal<*::{lambda(*)#2}"),
         real<TwoScaled, 5>("*::GroupNormBackwardKernelImplInternal<*::{lambda("
                            "*, *, *, *, *)#*}"),
-        real<Scale, 2>("*::GroupNormBackwardKernelImplInternal<*::{lambda(*)#1}"),
+        /* The factor is of the type computed in. */
+        real<Scale, 2>(
+                "*::GroupNormBackwardKernelImplInternal<double>*::{lambda(*)#1}"),
+        real<Scale, 2>("*::GroupNormBackwardKernelImplInternal<*::{lambda(*)#1}",
+                Type::F32),
         real<Normalized, 7>("*::batch_norm_elementwise_backward_train(*"),
         real<InverseDeviation, 1>("*::batch_norm_calc_invstd(*"),
         {},
