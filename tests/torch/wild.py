@@ -5,6 +5,8 @@ Each case runs a script without a limit and at a share of its peak: the same
 losses and digests, within the limit, no races and no memory errors.
 """
 
+import pathlib
+
 from harness import (
     REMEDY,
     REPORTS,
@@ -86,6 +88,21 @@ def many_steps(script, *behaviours, settings=()):
             *settings,
         ),
         timeout=3000,
+    )
+    same_within(spec, ("loss", "digest"))
+
+
+def planned_too(script, *behaviours, settings=()):
+    """The same in the mode that is the default, for as long as a plan takes."""
+    spec = Spec(
+        WORKLOADS / script,
+        behaviours,
+        settings=(
+            TAGS,
+            ("WILD_STEPS", "12"),
+            ("TAPESWAP_MODE", "plan"),
+            *settings,
+        ),
     )
     same_within(spec, ("loss", "digest"))
 
@@ -176,10 +193,14 @@ def driver_pools():
     expect(peak <= limit, f"physical peak {peak} over {limit}")
 
 
-def sharing_refused():
+def sharing_refused(*settings):
     """Memory that moves is not shared: one line names the way out."""
     outcome = launch(
-        Spec(WORKLOADS / "wild_ipc.py", settings=(TAGS,), limit="4GiB")
+        Spec(
+            WORKLOADS / "wild_ipc.py",
+            settings=(TAGS, *settings),
+            limit="4GiB",
+        )
     )
     checked(outcome)
     expect("not shared" in outcome.out, outcome.out)
@@ -350,7 +371,39 @@ def all_cases():
         ),
         Case("torch/wild/two-devices", two_devices, full=True),
         Case("torch/wild/sharing-refused", sharing_refused, full=True),
+        Case(
+            "torch/wild/sharing-refused-expandable",
+            lambda: sharing_refused(
+                ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+            ),
+            full=True,
+        ),
         Case("torch/wild/shared", shared, full=True),
+        *(
+            Case(
+                f"torch/wild/planned/{pathlib.Path(behaviours[0]).stem}",
+                planned_too,
+                full=True,
+                arguments=(script, *behaviours),
+            )
+            for script, *behaviours in (
+                *MANY,
+                ("wild_process.py", "loader", "forked"),
+                ("wild_tables.py", str(GROUPED), "made", "--unknown"),
+            )
+        ),
+        Case(
+            "torch/wild/planned/expandable-segments",
+            lambda: planned_too(
+                "wild_memory.py",
+                "plain",
+                "empty-cache",
+                settings=(
+                    ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
+                ),
+            ),
+            full=True,
+        ),
         *(
             Case(
                 f"torch/wild/many-steps/{behaviours[0]}",

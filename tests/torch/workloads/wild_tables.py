@@ -13,7 +13,7 @@ import os
 
 import torch
 
-from wild_common import Training
+from wild_common import Training, turns
 
 SIZE, COUNT = 512, 8
 
@@ -50,7 +50,7 @@ def main():
     left, right, product = (
         torch.randn(COUNT, SIZE, SIZE).cuda() for _ in range(3)
     )
-    for turn in range(3):
+    for turn in turns(3):
         # Pushed out, and again once the tables are there.
         training.step()
         tables = [make(group) for group in (left, right, product)]
