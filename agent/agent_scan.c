@@ -2,12 +2,14 @@
 /*
  * Tables of addresses on the device: those that a library is about to follow,
  * and those that a kernel has written. Reading one back costs a wait: of a
- * kernel's small blocks it is done at the first op of each signature, and each
- * time where addresses were found then.
+ * kernel's small blocks it is done at the first op of each signature, again
+ * where its parameters hold addresses elsewhere, and each time where addresses
+ * were found.
  */
 #include <stdlib.h>
 
 #include "agent/agent_internal.h"
+#include "agent/hash.h"
 
 static bool captures(ts_stream_key stream)
 {
@@ -98,10 +100,20 @@ bool ts_agent_scan_device(CUdeviceptr table, size_t bytes, ts_stream_key stream)
 /* Larger blocks are data, not tables. */
 #define WRITTEN_BYTES_MAX (1u << 20)
 
+/* Where in its parameters an op of one signature has addresses varies less. */
+#define PATTERNS_MAX 8
+
+/* Keys of late that are not due: most launches find theirs here. */
+#define CLEAN_SLOTS 1024u /* a power of two */
+
+static _Atomic uint64_t clean[CLEAN_SLOTS];
+
 /* Ops of one signature that were looked into. */
 struct writer {
 	struct ts_map_node node; /* by signature */
 	bool of_addresses;
+	unsigned int count;
+	uint64_t patterns[PATTERNS_MAX];
 };
 
 void ts_tables_init(struct ts_tables *tables)
@@ -110,43 +122,92 @@ void ts_tables_init(struct ts_tables *tables)
 	ts_map_init(&tables->writers);
 }
 
-static bool is_due(uint64_t signature)
+/*
+ * Signature and where the addresses stand. A kernel that is given one as a
+ * number, to make others from, differs from one that makes plain numbers.
+ */
+static uint64_t key_of(const struct ts_op *op)
 {
-	struct ts_tables *tables = &ts_agent.tables;
-	struct ts_map_node *node;
+	uint64_t key = ts_hash_word(TS_HASH_START, op->signature);
+
+	for (size_t i = 0; i < op->count; i++)
+		if (!op->uses[i].doubtful)
+			key = ts_hash_word(
+			        key, (uint64_t)op->uses[i].param << 32 |
+			                     op->uses[i].offset);
+	return key;
+}
+
+static _Atomic uint64_t *clean_slot(uint64_t key)
+{
+	return &clean[key >> 20 & (CLEAN_SLOTS - 1)];
+}
+
+static struct writer *find_writer(uint64_t signature)
+{
+	struct ts_map_node *node =
+	        ts_map_find(&ts_agent.tables.writers, signature);
+
+	return node ? ts_container_of(node, struct writer, node) : NULL;
+}
+
+static bool is_due_locked(const struct writer *writer, uint64_t key)
+{
+	if (!writer || writer->of_addresses)
+		return true;
+	for (unsigned int i = 0; i < writer->count; i++)
+		if (writer->patterns[i] == key)
+			return false;
+	return writer->count < PATTERNS_MAX;
+}
+
+static bool is_due(uint64_t signature, uint64_t key)
+{
 	bool due;
 
-	ts_mutex_lock(&tables->lock);
-	node = ts_map_find(&tables->writers, signature);
-	due = !node || ts_container_of(node, struct writer, node)->of_addresses;
-	ts_mutex_unlock(&tables->lock);
+	if (atomic_load_explicit(clean_slot(key), memory_order_relaxed) == key)
+		return false;
+	ts_mutex_lock(&ts_agent.tables.lock);
+	due = is_due_locked(find_writer(signature), key);
+	ts_mutex_unlock(&ts_agent.tables.lock);
+	if (!due)
+		atomic_store_explicit(
+		        clean_slot(key), key, memory_order_relaxed);
 	return due;
 }
 
 /* Without memory for it the next one is looked into again. */
-static void note_writer(uint64_t signature, bool of_addresses)
+static void note_writer(uint64_t signature, uint64_t key, bool of_addresses)
 {
-	struct writer *writer = calloc(1, sizeof(*writer));
 	struct ts_tables *tables = &ts_agent.tables;
+	struct writer *made = calloc(1, sizeof(*made)), *writer;
 
-	if (!writer)
-		return;
-	writer->of_addresses = of_addresses;
 	ts_mutex_lock(&tables->lock);
-	/* One that is known stays what it is. */
-	if (!ts_map_insert(&tables->writers, &writer->node, signature))
-		writer = NULL;
+	writer = find_writer(signature);
+	if (!writer && made) {
+		ts_map_insert(&tables->writers, &made->node, signature);
+		writer = made;
+		made = NULL;
+	}
+	if (writer && writer->count < PATTERNS_MAX)
+		writer->patterns[writer->count++] = key;
+	if (writer && of_addresses)
+		writer->of_addresses = true;
 	ts_mutex_unlock(&tables->lock);
-	free(writer);
+	free(made);
 }
 
 void ts_agent_scan_written(const struct ts_op *op)
 {
 	unsigned long pinned = atomic_load(&ts_agent.tables.pinned);
+	uint64_t key;
 	bool read = true;
 
 	if (op->kind != TS_OP_LAUNCH || !ts_agent_places() || op->capturing ||
-	        atomic_load(&ts_agent.capturing) || !is_due(op->signature))
+	        atomic_load(&ts_agent.capturing))
+		return;
+	key = key_of(op);
+	if (!is_due(op->signature, key))
 		return;
 	for (size_t i = 0; i < op->count && read; i++) {
 		const struct ts_use *use = &op->uses[i];
@@ -157,6 +218,6 @@ void ts_agent_scan_written(const struct ts_op *op)
 			read = scan(use->address, use->bytes, op->stream, true);
 	}
 	if (read)
-		note_writer(op->signature,
+		note_writer(op->signature, key,
 		        atomic_load(&ts_agent.tables.pinned) != pinned);
 }

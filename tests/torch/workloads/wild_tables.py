@@ -45,6 +45,9 @@ def main():
     library = ctypes.CDLL(args.library, mode=mode)
     make = made_on_device if args.table == "made" else copied_up
 
+    # Plain numbers first, by the kernel that makes the table later.
+    numbers = torch.arange(COUNT, device="cuda")
+    print("numbers", numbers.tolist(), flush=True)
     training = Training("tables")
     torch.manual_seed(3)
     left, right, product = (
