@@ -307,6 +307,9 @@ static unsigned int try_failure_ahead(unsigned int fail_at)
 			        0);
 		}
 	ck_assert_int_eq(ts_pager_grow_host(pager, 1, false), 0);
+	/* Their many events are not what this is about. */
+	ck_assert_int_eq(ts_copyq_start(&pager->out), CUDA_SUCCESS);
+	ck_assert_int_eq(ts_copyq_start(&pager->in), CUDA_SUCCESS);
 	fake_gpu.calls = 0;
 	fake_gpu.fail_at = fail_at;
 	fake_gpu.fail_with = CUDA_ERROR_UNKNOWN;
@@ -329,7 +332,7 @@ START_TEST(failing_call_ahead_of_need_loses_nothing)
 	while (try_failure_ahead(at) >= at)
 		at++;
 	/* Copies and what orders them were among the calls. */
-	ck_assert_uint_gt(at, 6);
+	ck_assert_uint_gt(at, 2);
 }
 END_TEST
 
