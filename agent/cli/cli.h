@@ -42,6 +42,7 @@ int ts_cli_workload(int argc, char **argv);
 int ts_cli_plan(int argc, char **argv);
 int ts_cli_simulate(int argc, char **argv);
 int ts_cli_trace(int argc, char **argv);
+int ts_cli_report(int argc, char **argv);
 int ts_cli_bound(int argc, char **argv);
 int ts_cli_sweep(int argc, char **argv);
 int ts_cli_tables(int argc, char **argv);

@@ -15,6 +15,7 @@ static const struct ts_cli_command commands[] = {
         {"plan", ts_cli_plan, "make a plan: plan PROFILE --limit L -o FILE"},
         {"simulate", ts_cli_simulate, "run a plan on the event model"},
         {"trace", ts_cli_trace, "a planned step as a timeline for Perfetto"},
+        {"report", ts_cli_report, "a planned step as one page of HTML"},
         {"bound", ts_cli_bound, "a bound on the step time of any plan"},
         {"sweep", ts_cli_sweep, "limit against step time: how much do I need?"},
         {"tables", ts_cli_tables,

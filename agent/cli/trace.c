@@ -5,7 +5,7 @@
  * the limit. Times are those of the event model; what a process measured
  * stands beside them in the file's metadata.
  */
-#include "agent/cli/planning.h"
+#include "agent/cli/trace.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/cli/planning.h"
 #include "planner/model.h"
 #include "planner/plan_json.h"
 
@@ -276,55 +277,75 @@ static json_t *timeline(const struct events *events, const struct ts_graph *g,
 	return list;
 }
 
-static int write_trace(const char *path, const struct events *events,
-        const struct ts_graph *g, const struct ts_plan *plan,
-        const struct ts_program *program, const struct ts_outcome *outcome)
+/* The whole file; NULL without memory. */
+static json_t *make_file(const struct events *events, const struct ts_graph *g,
+        const struct ts_plan *plan, const struct ts_program *program,
+        const struct ts_outcome *outcome)
 {
 	json_t *root = json_object();
 	json_t *list = timeline(events, g, program, outcome, plan->limit_bytes);
-	int err = -ENOMEM;
 
-	if (root && list) {
-		json_object_set_new(root, "traceEvents", list);
-		json_object_set_new(root, "displayTimeUnit", json_string("ms"));
-		json_object_set_new(root, "otherData",
-		        json_pack("{s:I, s:I, s:I}", "step_ns",
-		                (json_int_t)outcome->step_ns, "limit_bytes",
-		                (json_int_t)plan->limit_bytes,
-		                "planned_step_ns",
-		                (json_int_t)plan->predicted_step_ns));
-		err = ts_cli_write_json(path, root);
+	if (!root || !list) {
+		json_decref(root);
+		json_decref(list);
+		return NULL;
 	}
-	json_decref(root);
-	return err ? ts_cli_bad(
-	                     NULL, "cannot write %s: %s", path, strerror(-err))
-	           : TS_EXIT_YES;
+	json_object_set_new(root, "traceEvents", list);
+	json_object_set_new(root, "displayTimeUnit", json_string("ms"));
+	json_object_set_new(root, "otherData",
+	        json_pack("{s:I, s:I, s:I}", "step_ns",
+	                (json_int_t)outcome->step_ns, "limit_bytes",
+	                (json_int_t)plan->limit_bytes, "planned_step_ns",
+	                (json_int_t)plan->predicted_step_ns));
+	return root;
 }
 
 static int run_model(const struct ts_graph *g, const struct ts_plan *plan,
-        const struct ts_choice *choice, const char *path)
+        const struct ts_choice *choice, json_t **ret_trace)
 {
 	/* As steps are enforced, copies begin after the last use. */
 	struct ts_model_options late = {.late_copies = true};
 	struct events events = {0};
 	struct ts_outcome outcome;
 	struct ts_model *model;
-	int status = TS_EXIT_BAD;
+	int status = TS_EXIT_YES;
 
 	if (ts_model_create(g, plan->limit_bytes, &model))
 		return ts_cli_bad(NULL, "out of memory");
 	if (!plan->n_replays)
 		ts_model_set_options(model, &late);
 	ts_model_set_trace(model, note, &events);
-	if (ts_model_run(model, choice, &outcome, NULL) || events.failed)
-		ts_cli_bad(NULL, "out of memory");
-	else if (!outcome.fits)
-		ts_cli_bad(NULL, "the plan does not fit its own limit");
-	else
-		status = write_trace(path, &events, g, plan,
-		        ts_model_program(model), &outcome);
+	if (ts_model_run(model, choice, &outcome, NULL) || events.failed) {
+		status = ts_cli_bad(NULL, "out of memory");
+	} else if (!outcome.fits) {
+		status =
+		        ts_cli_bad(NULL, "the plan does not fit its own limit");
+	} else {
+		*ret_trace = make_file(
+		        &events, g, plan, ts_model_program(model), &outcome);
+		if (!*ret_trace)
+			status = ts_cli_bad(NULL, "out of memory");
+	}
 	free(events.items);
 	ts_model_destroy(model);
+	return status;
+}
+
+int ts_cli_make_trace(const struct ts_graph *graph, const struct ts_plan *plan,
+        const char *plan_path, json_t **ret_trace)
+{
+	struct ts_input_error error;
+	struct ts_choice choice;
+	int status;
+
+	if (ts_choice_init(&choice, graph->n_gaps))
+		return ts_cli_bad(NULL, "out of memory");
+	if (ts_plan_to_choice(plan, graph, &choice, &error))
+		status = ts_cli_bad("make the plan from this profile",
+		        "%s: %s: %s", plan_path, error.path, error.message);
+	else
+		status = run_model(graph, plan, &choice, ret_trace);
+	ts_choice_finish(&choice);
 	return status;
 }
 
@@ -333,10 +354,10 @@ static int trace(const struct ts_profile *profile, const char *plan_path,
 {
 	struct ts_graph_options options = {0};
 	struct ts_input_error error;
-	struct ts_choice choice;
 	struct ts_graph graph;
 	struct ts_plan plan;
-	int status = TS_EXIT_BAD;
+	json_t *root = NULL;
+	int status, err;
 
 	if (ts_plan_load(plan_path, &plan, &error))
 		return ts_cli_bad(NULL, "%s: %s: %s", plan_path, error.path,
@@ -345,16 +366,13 @@ static int trace(const struct ts_profile *profile, const char *plan_path,
 		ts_plan_finish(&plan);
 		return ts_cli_bad(NULL, "out of memory");
 	}
-	if (ts_choice_init(&choice, graph.n_gaps)) {
-		ts_cli_bad(NULL, "out of memory");
-	} else {
-		if (ts_plan_to_choice(&plan, &graph, &choice, &error))
-			ts_cli_bad("make the plan from this profile",
-			        "%s: %s: %s", plan_path, error.path,
-			        error.message);
-		else
-			status = run_model(&graph, &plan, &choice, path);
-		ts_choice_finish(&choice);
+	status = ts_cli_make_trace(&graph, &plan, plan_path, &root);
+	if (root) {
+		err = ts_cli_write_json(path, root);
+		if (err)
+			status = ts_cli_bad(NULL, "cannot write %s: %s", path,
+			        strerror(-err));
+		json_decref(root);
 	}
 	ts_graph_finish(&graph);
 	ts_plan_finish(&plan);
