@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Trains a net of wide layers; late steps do something between forward and
+backward that no step before did.
+
+  read    looks at every activation
+  change  changes the first layer's weight, which its output was made with
+  empty   gives the allocator's cached memory back
+  fail    ends without a backward
+  free    frees a tensor the step works with and takes its memory for another
+"""
+
+import argparse
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+import common
+
+FIRST = 20
+WHAT = ("read", "change", "empty", "fail", "free")
+
+
+class Net(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.Linear(args.width, args.width) for _ in range(args.layers)
+        )
+
+    def forward(self, x, seen):
+        for layer in self.layers:
+            x = F.gelu(layer(x))
+            seen.append(x)
+        return x
+
+
+def disturb(what, net, seen, extra):
+    """What is printed of it, so that a wrong value shows."""
+    if what == "read":
+        return sum(x.detach().square().mean().item() for x in seen)
+    if what == "change":
+        net.layers[0].weight.data.add_(0.25)
+    elif what == "empty":
+        torch.cuda.empty_cache()
+    elif what == "free":
+        shape = extra.pop().shape
+        other = torch.ones(shape, device="cuda")
+        return other.sum().item()
+    return 0.0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--width", type=int, default=1024)
+    parser.add_argument("--batch", type=int, default=2048)
+    parser.add_argument("--steps", type=int, default=FIRST + 2 * len(WHAT) - 1)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    torch.manual_seed(args.seed)
+    net = Net(args).to("cuda")
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    data = torch.randn(args.batch, args.width).to("cuda")
+    for step in range(1, args.steps + 1):
+        late = step - FIRST
+        what = WHAT[late // 2] if late >= 0 and late % 2 == 0 else None
+        seen, extra = [], [data * 1.5]
+        optimizer.zero_grad()
+        loss = net(extra[0], seen).square().mean()
+        value = disturb(what, net, seen, extra) if what else 0.0
+        seen.clear()
+        if what != "fail":
+            loss.backward()
+            optimizer.step()
+        common.report(step, loss, what=what, value=value)
+
+
+if __name__ == "__main__":
+    main()
