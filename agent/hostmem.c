@@ -6,11 +6,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PATH_BYTES 2048
+
+static FILE *open_under(const char *root, const char *path)
+{
+	char whole[PATH_BYTES];
+
+	if ((size_t)snprintf(whole, sizeof(whole), "%s%s", root, path) >=
+	        sizeof(whole))
+		return NULL;
+	return fopen(whole, "re");
+}
+
 /* A file of one number; "max", as cgroups say, is no limit. */
-static uint64_t read_number(const char *path)
+static uint64_t read_number(const char *root, const char *path)
 {
 	uint64_t value = UINT64_MAX;
-	FILE *file = fopen(path, "re");
+	FILE *file = open_under(root, path);
 
 	if (!file)
 		return UINT64_MAX;
@@ -21,10 +33,11 @@ static uint64_t read_number(const char *path)
 }
 
 /* What a group may still take; files that are not there say no limit. */
-static uint64_t left_in(const char *limit_path, const char *used_path)
+static uint64_t left_in(
+        const char *root, const char *limit_path, const char *used_path)
 {
-	uint64_t limit = read_number(limit_path);
-	uint64_t used = limit == UINT64_MAX ? 0 : read_number(used_path);
+	uint64_t limit = read_number(root, limit_path);
+	uint64_t used = limit == UINT64_MAX ? 0 : read_number(root, used_path);
 
 	if (limit == UINT64_MAX)
 		return UINT64_MAX;
@@ -32,11 +45,11 @@ static uint64_t left_in(const char *limit_path, const char *used_path)
 }
 
 /* The least that is left in this process's cgroup (version 2) and above. */
-static uint64_t cgroup_left(void)
+static uint64_t cgroup_left(const char *root)
 {
 	char line[1024], limit[1200], used[1200];
+	FILE *file = open_under(root, "/proc/self/cgroup");
 	uint64_t least = UINT64_MAX, left;
-	FILE *file = fopen("/proc/self/cgroup", "re");
 	char *group = NULL;
 
 	while (file && !group && fgets(line, sizeof(line), file))
@@ -52,7 +65,7 @@ static uint64_t cgroup_left(void)
 		        group);
 		snprintf(used, sizeof(used), "/sys/fs/cgroup%s/memory.current",
 		        group);
-		left = left_in(limit, used);
+		left = left_in(root, limit, used);
 		if (left < least)
 			least = left;
 		if (!*group)
@@ -62,11 +75,11 @@ static uint64_t cgroup_left(void)
 }
 
 /* What the kernel says can be had without swapping. */
-static uint64_t host_free(void)
+static uint64_t host_free(const char *root)
 {
 	uint64_t free_bytes = (uint64_t)sysconf(_SC_AVPHYS_PAGES) *
 	                      (uint64_t)sysconf(_SC_PAGESIZE);
-	FILE *file = fopen("/proc/meminfo", "re");
+	FILE *file = open_under(root, "/proc/meminfo");
 	char line[256];
 	uint64_t kib;
 
@@ -78,14 +91,20 @@ static uint64_t host_free(void)
 	return free_bytes;
 }
 
-uint64_t ts_hostmem_default_limit(void)
+uint64_t ts_hostmem_limit_under(const char *root)
 {
-	uint64_t memory = host_free();
-	uint64_t left = cgroup_left();
+	uint64_t memory = host_free(root);
+	uint64_t left = cgroup_left(root);
 
 	/* Version 1 has one fixed place for it. */
 	if (left == UINT64_MAX)
-		left = left_in("/sys/fs/cgroup/memory/memory.limit_in_bytes",
+		left = left_in(root,
+		        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 		        "/sys/fs/cgroup/memory/memory.usage_in_bytes");
 	return (left < memory ? left : memory) / 5 * 4;
+}
+
+uint64_t ts_hostmem_default_limit(void)
+{
+	return ts_hostmem_limit_under("");
 }

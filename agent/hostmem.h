@@ -6,9 +6,12 @@
 #include <stdint.h>
 
 /*
- * Four fifths of the host's memory, or of what its cgroup allows, whichever is
- * less: the default of TAPESWAP_HOST_LIMIT.
+ * Four fifths of the memory that the host has free, or that its cgroups leave,
+ * whichever is less: the default of TAPESWAP_HOST_LIMIT.
  */
 uint64_t ts_hostmem_default_limit(void);
+
+/* The same by the files under @root/proc and @root/sys: for tests. */
+uint64_t ts_hostmem_limit_under(const char *root);
 
 #endif
