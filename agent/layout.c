@@ -35,11 +35,20 @@ static const uint32_t list_tensors[LISTS_MAX] = {110, 64, 48, 36, 30};
 static const uint32_t scalar_tensors[LISTS_MAX] = {96, 64, 48, 36, 30};
 #define LARGE_FACTOR 7u
 
+/*
+ * TensorInfo: a pointer, sizes and strides of 4 or 8 bytes each, their number,
+ * a flag.
+ */
+#define INFO_DIMS_MAX     25u
+#define INFO_DIMS(index)  (8u + 2 * INFO_DIMS_MAX * (index))
+#define INFO_WORDS(index) ((INFO_DIMS(index) + 8) / 8)
+
 enum rule {
 	RULE_WORDS,  /* those of the bit map */
 	RULE_REDUCE, /* and one where a second output is there */
 	RULE_LISTS,  /* as many tensors as block_to_tensor names */
 	RULE_CONCAT, /* as many inputs as the grid is high */
+	RULE_INFOS,  /* and sizes and strides of as many dimensions as told */
 };
 
 struct words {
@@ -247,6 +256,8 @@ static void limit_tensors(struct ts_layout *layout, const char *text,
 
 		if ((info || accessor) && limit_words(layout, i, bytes))
 			keep_words(layout, i, 0, 8);
+		if (info)
+			layout->rule = RULE_INFOS;
 	}
 }
 
@@ -374,6 +385,49 @@ static bool is_reduce(const char *data, uint32_t bytes)
 	return false;
 }
 
+/* Bytes of a size or stride of a TensorInfo, by its words; 0: it is none. */
+static uint32_t index_of_info(const struct words *words)
+{
+	if (!words->bits)
+		return 0;
+	return words->count == INFO_WORDS(4)   ? 4
+	       : words->count == INFO_WORDS(8) ? 8
+	                                       : 0;
+}
+
+/* The most dimensions that a TensorInfo of the launch has. */
+static uint32_t dims_used(const struct ts_layout *layout, void *const *params)
+{
+	uint32_t most = 0;
+
+	for (size_t i = 0; i < layout->param_count; i++) {
+		uint32_t index = index_of_info(&layout->params[i]), dims;
+
+		if (!index)
+			continue;
+		memcpy(&dims, (const char *)params[i] + INFO_DIMS(index),
+		        sizeof(dims));
+		if (dims > most)
+			most = dims;
+	}
+	return most;
+}
+
+/* Sizes and strides of dimensions that there are not. */
+static bool is_beyond_dims(
+        const struct words *words, uint32_t dims, uint32_t offset)
+{
+	uint32_t index = index_of_info(words), strides;
+
+	if (!index || offset < 8 || !dims || dims > INFO_DIMS_MAX)
+		return false;
+	strides = 8 + INFO_DIMS_MAX * index;
+	if (offset + 8 <= strides)
+		return (offset - 8) / index >= dims;
+	return offset >= strides && offset + 8 <= INFO_DIMS(index) &&
+	       (offset - strides) / index >= dims;
+}
+
 uint32_t ts_layout_used(const struct ts_layout *layout, void *const *params,
         const uint32_t *grid)
 {
@@ -394,6 +448,8 @@ uint32_t ts_layout_used(const struct ts_layout *layout, void *const *params,
 		return is_reduce(params[0], layout->param_bytes)
 		               ? outputs | REDUCE_PROVED
 		               : outputs;
+	case RULE_INFOS:
+		return dims_used(layout, params);
 	case RULE_WORDS:
 		break;
 	}
@@ -438,6 +494,8 @@ bool ts_layout_is_unused(const struct ts_layout *layout, uint32_t used,
 		return param == 1 && layout->sized;
 	case RULE_REDUCE:
 		return !param && used & REDUCE_PROVED;
+	case RULE_INFOS:
+		return is_beyond_dims(&layout->params[param], used, offset);
 	case RULE_WORDS:
 		break;
 	}
