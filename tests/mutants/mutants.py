@@ -55,6 +55,9 @@ DETECTORS = (
     _unit("replay"),
     _unit("discard"),
     _unit("pager"),
+    _unit("enforce"),
+    _unit("planned"),
+    _unit("pager_orders"),
     _unit("pager_stress"),
     Detector(
         "preload_rows",

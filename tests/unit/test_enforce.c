@@ -226,6 +226,26 @@ START_TEST(step_left_in_the_middle_loses_nothing)
 }
 END_TEST
 
+START_TEST(step_left_in_the_middle_begins_anew)
+{
+	start(64);
+	step_by_pager();
+	adopt();
+	for (int left = 1; left < OPS; left++) {
+		for (int i = 0; i < left; i++) {
+			ts_enforce_op(pager, (uint32_t)i);
+			op(i);
+		}
+		free_layers();
+		ck_assert_uint_eq(ts_enforce_disturbed(pager), 0);
+		ts_enforce_resume(pager);
+		step_by_plan();
+	}
+	ck_assert_uint_eq(ts_enforce_astray(pager), 0);
+	end();
+}
+END_TEST
+
 /* The op at which pages are taken by the pager, for something else. */
 START_TEST(pages_taken_meanwhile_come_back_another_way)
 {
@@ -336,6 +356,7 @@ static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, steps_by_plan_map_nothing_and_lose_nothing);
 	tcase_add_test(tests, step_left_in_the_middle_loses_nothing);
+	tcase_add_test(tests, step_left_in_the_middle_begins_anew);
 	tcase_add_test(tests, pages_taken_meanwhile_come_back_another_way);
 	tcase_add_test(tests, pages_in_use_do_not_leave);
 	tcase_add_test(tests, stale_plan_costs_time_only);
