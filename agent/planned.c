@@ -12,6 +12,7 @@
 #include "agent/observed.h"
 #include "agent/planned_cache.h"
 #include "agent/planned_clock.h"
+#include "agent/planned_cost.h"
 #include "agent/planned_file.h"
 #include "agent/profiler.h"
 #include "agent/proof.h"
@@ -170,6 +171,7 @@ static void leave(const struct ts_follow_op *op)
 	uint32_t at = planned.at;
 
 	planned.figures.left += planned.stand == ON && at;
+	ts_planned_cost_step(true);
 	/* Begun in vain, and again in vain: ever more rarely. */
 	if (at) {
 		entry->vain = 2 * entry->vain + 1;
@@ -288,6 +290,7 @@ static void end_step(struct ts_pager *pager)
 	entry->vain = 0;
 	if (planned.stand != ON)
 		return;
+	ts_planned_cost_step(false);
 	planned.figures.steps++;
 	planned.figures.astray += astray;
 	planned.figures.missed += missed;
@@ -332,6 +335,7 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
         const struct ts_follow_op *op)
 {
 	const struct ts_planned_entry *entry = planned.now;
+	uint64_t begin_ns = ts_planned_cost_begin();
 
 	if (!entry) {
 		found_step(ts_planned_cache_push(&planned.cache, op));
@@ -360,7 +364,7 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 		 * the same.
 		 */
 		item->doubted = ts_op_skip_unused(item);
-		ts_enforce_op(pager, planned.at);
+		ts_planned_cost_op(begin_ns, ts_enforce_op(pager, planned.at));
 	}
 	if (++planned.at == entry->follow.n_ops)
 		end_step(pager);
@@ -603,10 +607,12 @@ void ts_planned_init(void)
 json_t *ts_planned_status(void)
 {
 	const struct ts_planned_figures *figures = &planned.figures;
+	struct ts_planned_cost cost;
+	json_t *json;
 
 	if (!planned.on || !figures->plans)
 		return NULL;
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	json = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 	        "plans", (json_int_t)figures->plans, "declined",
 	        (json_int_t)figures->declined, "adopted",
 	        (json_int_t)figures->adopted, "joins",
@@ -615,6 +621,14 @@ json_t *ts_planned_status(void)
 	        (json_int_t)figures->missed, "doubted",
 	        (json_int_t)figures->doubted, "astray",
 	        (json_int_t)figures->astray);
+	ts_planned_cost_read(&cost);
+	if (json && cost.idle_ns) {
+		json_object_set_new(json, "idle_op_ns",
+		        json_integer((json_int_t)cost.idle_ns));
+		json_object_set_new(json, "mean_op_ns",
+		        json_integer((json_int_t)cost.mean_ns));
+	}
+	return json;
 }
 
 /* Lock held. */

@@ -172,18 +172,42 @@ static int add_copy(
 	return 0;
 }
 
-static int copy_range(struct work *work, uint32_t range, int way,
+/* Copies of @bytes that lie side by side. */
+static int copy_run(struct work *work, uint64_t bytes, int way,
         const struct ts_fence *after)
 {
-	uint64_t left = work->view->ranges[range].bytes;
 	int rc = 0;
 
-	for (; left && !rc;
-	        left -= left < COPY_BYTES_MAX ? left : COPY_BYTES_MAX)
-		rc = add_copy(&work->copies[way],
-		        (double)(left < COPY_BYTES_MAX ? left : COPY_BYTES_MAX),
-		        after);
+	while (bytes && !rc) {
+		uint64_t one = bytes < COPY_BYTES_MAX ? bytes : COPY_BYTES_MAX;
+
+		rc = add_copy(&work->copies[way], (double)one, after);
+		bytes -= one;
+	}
 	return rc;
+}
+
+/* Ranges side by side that move one after the other share copies. */
+static int copy_ranges(struct work *work, const struct ts_planned_move *moves,
+        uint32_t count, int way, const struct ts_fence *after)
+{
+	uint64_t end = 0, bytes = 0;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < count && !rc; i++) {
+		const struct ts_planned_range *range =
+		        &work->view->ranges[moves[i].range];
+
+		if (!moves[i].copies)
+			continue;
+		if (range->address != end) {
+			rc = copy_run(work, bytes, way, after);
+			bytes = 0;
+		}
+		bytes += range->bytes;
+		end = range->address + range->bytes;
+	}
+	return rc ? rc : copy_run(work, bytes, way, after);
 }
 
 /* The copies of @count moves, which wait for the same and end as one. */
@@ -192,7 +216,7 @@ static int add_batch(struct work *work, const struct ts_planned_move *moves,
 {
 	struct ts_fence after = {0, 0, 0};
 	uint64_t number;
-	int rc = 0;
+	int rc;
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (way == IN)
@@ -200,9 +224,7 @@ static int add_batch(struct work *work, const struct ts_planned_move *moves,
 		if (moves[i].copies)
 			ts_fence_join(&after, &work->of_range[moves[i].range]);
 	}
-	for (uint32_t i = 0; i < count && !rc; i++)
-		if (moves[i].copies)
-			rc = copy_range(work, moves[i].range, way, &after);
+	rc = copy_ranges(work, moves, count, way, &after);
 	number = work->copies[way].count;
 	for (uint32_t i = 0; i < count; i++) {
 		struct ts_fence *fence = &work->of_range[moves[i].range];

@@ -114,17 +114,18 @@ static void move_all(struct ts_pager *pager, struct ts_enforce *enforce,
 	ts_mutex_unlock(&pager->gate);
 }
 
-void ts_enforce_op(struct ts_pager *pager, uint32_t index)
+bool ts_enforce_op(struct ts_pager *pager, uint32_t index)
 {
 	struct ts_enforce *enforce = pager->enforce;
 	uint32_t first, count;
 
 	if (!enforce)
-		return;
+		return false;
 	first = enforce->first_move[index];
 	count = enforce->first_move[index + 1] - first;
 	if (count)
 		move_all(pager, enforce, &enforce->moves[first], count);
+	return count;
 }
 
 void ts_enforce_resume(struct ts_pager *pager)

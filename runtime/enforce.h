@@ -51,8 +51,11 @@ int ts_enforce_survey(
  */
 int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan);
 
-/* Op @index of the step comes next: moves what the plan moves before it. */
-void ts_enforce_op(struct ts_pager *pager, uint32_t index);
+/*
+ * Op @index of the step comes next: moves what the plan moves before it. True
+ * where there is something.
+ */
+bool ts_enforce_op(struct ts_pager *pager, uint32_t index);
 
 /* Op 0 comes next, after other work: moves what is not where it belongs. */
 void ts_enforce_resume(struct ts_pager *pager);

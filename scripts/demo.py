@@ -19,8 +19,8 @@ FOLDER = pathlib.Path("build/demo")
 TRAIN = (
     "build/venv/bin/python",
     "scripts/examples/train_gpt.py",
-    *"--layers 4 --width 128 --heads 4 --sequence 256 --batch 8".split(),
-    *"--steps 12 --lr 1e-3 --amp".split(),
+    *"--layers 8 --width 128 --heads 4 --sequence 256 --batch 16".split(),
+    *"--vocabulary 512 --steps 14 --lr 1e-3".split(),
 )
 STEP_TIME = re.compile(r"^step .* time ([0-9.]+) ms", re.M)
 LOSS = re.compile(r"^step .* loss ([0-9.]+)", re.M)

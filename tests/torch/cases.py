@@ -93,6 +93,7 @@ def write_results():
     text = json.dumps(kept, indent=1, sort_keys=True) + "\n"
     path.write_text(text, encoding="utf-8")
     mutation.write_results()
+    planned.write_results()
     pressed.write_results()
 
 

@@ -15,8 +15,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 from wild_common import Training
 
-STEPS = 3
-
 
 def data_parallel(training):
     training.model = DistributedDataParallel(training.model)
@@ -50,6 +48,7 @@ def main():
     parser.add_argument(
         "--devices", type=int, default=1, help="ranks take turns on them"
     )
+    parser.add_argument("--steps", type=int, default=3)
     args = parser.parse_args()
     rank = int(os.environ["RANK"])
     torch.cuda.set_device(rank % args.devices)
@@ -59,7 +58,7 @@ def main():
         training
     )
     training.generator.manual_seed(rank)
-    for _ in range(STEPS):
+    for _ in range(args.steps):
         training.step()
     told = [None] * distributed.get_world_size()
     distributed.all_gather_object(told, lines_of(training, args.wrapped))

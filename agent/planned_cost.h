@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What going by a plan costs the program's threads: the time that an op of the
+ * step takes here, with its moves and without. Taken only where debug lines are
+ * printed. Guarded by the lock of planned.c.
+ */
+#ifndef TS_PLANNED_COST_H
+#define TS_PLANNED_COST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of the step in which an op without a move took least on average. */
+struct ts_planned_cost {
+	uint64_t idle_ns; /* an op without a move; 0: not known */
+	uint64_t mean_ns; /* an op */
+};
+
+/* Now, or 0 where nothing is to be timed. */
+uint64_t ts_planned_cost_begin(void);
+
+/* An op of the step that began at @begin_ns; @moved: pages moved for it. */
+void ts_planned_cost_op(uint64_t begin_ns, bool moved);
+
+/* A step went by, or was @left: that does not count. */
+void ts_planned_cost_step(bool left);
+void ts_planned_cost_read(struct ts_planned_cost *ret);
+
+#endif
