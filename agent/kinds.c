@@ -68,10 +68,22 @@ static bool meets_activation(
 	return false;
 }
 
+/* It reads no more than one block: a copy, or a cast. */
+static bool reads_one(
+        const struct ts_recording *recording, const struct ts_rec_op *op)
+{
+	uint32_t count = 0;
+
+	for (uint32_t k = 0; k < op->use_count; k++)
+		count += !ts_recording_use(recording, op, k)->fresh;
+	return count == 1;
+}
+
 /*
  * A batch that stays in place from step to step looks like a parameter that
  * is frozen; but it is read before the first parameter is, or along with it,
- * and with nothing that the step has made.
+ * and with nothing that the step has made. A parameter alone that is copied,
+ * as a convolution's bias to where its output comes, is not read yet.
  */
 static void mark_inputs(const struct ts_recording *recording, uint8_t *marks)
 {
@@ -90,7 +102,7 @@ static void mark_inputs(const struct ts_recording *recording, uint8_t *marks)
 			if (!meets_activation(recording, op))
 				marks[block] |= BEFORE_PARAMETERS;
 		}
-		if (trained && !op->updating)
+		if (trained && !op->updating && !reads_one(recording, op))
 			return;
 	}
 }

@@ -8,8 +8,9 @@
  * threads of NCCL's, at any time: once there is one, buffers stay resident till
  * they are freed.
  *
- * What is pending is the calling thread's; no lock. Enums are ints here and
- * structs pointers, so that no header of the library's is needed.
+ * Every wrapper takes words (words.h): what they are stands in nccl.def, and no
+ * header of the library's is needed. What is pending is the calling thread's;
+ * no lock.
  */
 #include "intercept/hook_nccl.h"
 
@@ -24,6 +25,7 @@
 #include "intercept/guard.h"
 #include "intercept/library.h"
 #include "intercept/real_dlsym.h"
+#include "intercept/words.h"
 
 /* ncclResult_t */
 #define STATUS_SUCCESS        0
@@ -32,13 +34,21 @@
 
 #define INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 
-#define HOOK(symbol)                                                           \
-	extern symbol##_call ts_hook_##symbol __asm__(#symbol)                 \
-	        __attribute__((visibility("default")))
+/* As in nccl.def. */
+struct row {
+	unsigned int words, buffers, sent, received;
+	enum ts_access access;
+	unsigned int all; /* bits as below */
+};
 
-#define REAL(symbol)                                                           \
-	((symbol##_call *)ts_library_real(                                     \
-	        TS_LIBRARY_##symbol, __builtin_return_address(0)))
+#define ALL_SENT     1u
+#define ALL_RECEIVED 2u
+
+/* A call on its way. */
+struct call {
+	bool begun;
+	int status; /* where it is not made */
+};
 
 static __thread struct {
 	struct ts_operand *operands;
@@ -162,39 +172,6 @@ static void end_call(bool begun)
 	memset(&pending, 0, sizeof(pending));
 }
 
-typedef int ncclGroupStart_call(void);
-typedef int ncclGroupEnd_call(void);
-HOOK(ncclGroupStart);
-HOOK(ncclGroupEnd);
-
-int ts_hook_ncclGroupStart(void)
-{
-	ncclGroupStart_call *real = REAL(ncclGroupStart);
-	int status = real ? real() : STATUS_INTERNAL_ERROR;
-
-	if (!status && !pending.inside)
-		pending.group++;
-	return status;
-}
-
-int ts_hook_ncclGroupEnd(void)
-{
-	ncclGroupEnd_call *real = REAL(ncclGroupEnd);
-	bool begun;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	if (!pending.inside && pending.group)
-		pending.group--;
-	begun = begin_call();
-	status = real();
-	end_call(begun);
-	return status;
-}
-
-/* ------------------------------------------------------------ collectives */
-
 typedef int get_count(const void *comm, int *ret_count);
 
 /* Ranks of @comm; 0, that is whole blocks, where NCCL does not tell. */
@@ -208,9 +185,6 @@ static size_t ranks_of(const void *comm, const void *caller)
 	return (size_t)count;
 }
 
-/* Written on the root only: on other ranks it keeps what it holds. */
-#define IF_ROOT TS_ACCESS_READWRITE
-
 /* Of a buffer that holds a part of every rank; whole, if that is unknown. */
 static bool use_all(const void *buffer, size_t elements, int type,
         enum ts_access access, const void *comm, const void *caller)
@@ -221,247 +195,101 @@ static bool use_all(const void *buffer, size_t elements, int type,
 	             : use(buffer, elements, -1, TS_ACCESS_READWRITE);
 }
 
-typedef int ncclAllReduce_call(const void *sent, void *received, size_t count,
-        int type, int operation, void *comm, void *stream);
-HOOK(ncclAllReduce);
-
-int ts_hook_ncclAllReduce(const void *sent, void *received, size_t count,
-        int type, int operation, void *comm, void *stream)
+/* @number: which argument it is; 0: there is none. */
+static bool use_buffer(const struct row *row, const ts_word *words,
+        unsigned int number, bool all, enum ts_access access,
+        const void *caller)
 {
-	ncclAllReduce_call *real = REAL(ncclAllReduce);
+	size_t elements = words[row->buffers];
+	int type = (int)words[row->buffers + 1];
+	const void *comm = (const void *)words[row->words - 2];
+
+	if (!number)
+		return true;
+	return all ? use_all((const void *)words[number - 1], elements, type,
+	                     access, comm, caller)
+	           : use((const void *)words[number - 1], elements, type,
+	                     access);
+}
+
+/* The function to make the call with; NULL: it ends with the call's status. */
+static void *begin(struct call *call, const struct row *row,
+        enum ts_library_id id, const ts_word *words, const void *caller)
+{
+	void *real = ts_library_real(id, caller);
+
+	call->status = STATUS_INTERNAL_ERROR;
+	if (!real)
+		return NULL;
+	call->status = STATUS_CUDA_ERROR;
+	if (!use_buffer(row, words, row->sent, row->all & ALL_SENT,
+	            TS_ACCESS_READ, caller) ||
+	        !use_buffer(row, words, row->received, row->all & ALL_RECEIVED,
+	                row->access, caller))
+		return NULL;
+	call->begun = begin_call();
+	return real;
+}
+
+#define COLLECTIVE(symbol, words, ...)                                         \
+	extern int ts_hook_##symbol(TS_WORDS(words)) __asm__(#symbol)          \
+	        __attribute__((visibility("default")));                        \
+	int ts_hook_##symbol(TS_WORDS(words))                                  \
+	{                                                                      \
+		static const struct row row = {words, __VA_ARGS__};            \
+		const ts_word all[] = {TS_WORD_NAMES(words)};                  \
+		struct call call;                                              \
+		int (*real)(TS_WORDS(words)) =                                 \
+		        (int (*)(TS_WORDS(words)))begin(&call, &row,           \
+		                TS_LIBRARY_##symbol, all,                      \
+		                __builtin_return_address(0));                  \
+                                                                               \
+		if (!real)                                                     \
+			return call.status;                                    \
+		call.status = real(TS_WORD_NAMES(words));                      \
+		end_call(call.begun);                                          \
+		return call.status;                                            \
+	}
+#define TS_NCCL(name, words, ...)                                              \
+	COLLECTIVE(nccl##name, words, __VA_ARGS__)                             \
+	COLLECTIVE(pnccl##name, words, __VA_ARGS__)
+#include "intercept/nccl.def"
+
+typedef int group_call(void);
+
+static int start_group(group_call *real)
+{
+	int status = real ? real() : STATUS_INTERNAL_ERROR;
+
+	if (!status && !pending.inside)
+		pending.group++;
+	return status;
+}
+
+static int end_group(group_call *real)
+{
 	bool begun;
 	int status;
 
 	if (!real)
 		return STATUS_INTERNAL_ERROR;
-	if (!use(sent, count, type, TS_ACCESS_READ) ||
-	        !use(received, count, type, TS_ACCESS_WRITE))
-		return STATUS_CUDA_ERROR;
+	if (!pending.inside && pending.group)
+		pending.group--;
 	begun = begin_call();
-	status = real(sent, received, count, type, operation, comm, stream);
+	status = real();
 	end_call(begun);
 	return status;
 }
 
-typedef int ncclReduce_call(const void *sent, void *received, size_t count,
-        int type, int operation, int root, void *comm, void *stream);
-HOOK(ncclReduce);
-
-int ts_hook_ncclReduce(const void *sent, void *received, size_t count, int type,
-        int operation, int root, void *comm, void *stream)
-{
-	ncclReduce_call *real = REAL(ncclReduce);
-	bool begun;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	if (!use(sent, count, type, TS_ACCESS_READ) ||
-	        !use(received, count, type, IF_ROOT))
-		return STATUS_CUDA_ERROR;
-	begun = begin_call();
-	status = real(
-	        sent, received, count, type, operation, root, comm, stream);
-	end_call(begun);
-	return status;
-}
-
-typedef int ncclReduceScatter_call(const void *sent, void *received,
-        size_t count, int type, int operation, void *comm, void *stream);
-HOOK(ncclReduceScatter);
-
-int ts_hook_ncclReduceScatter(const void *sent, void *received, size_t count,
-        int type, int operation, void *comm, void *stream)
-{
-	ncclReduceScatter_call *real = REAL(ncclReduceScatter);
-	bool begun;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	if (!use_all(sent, count, type, TS_ACCESS_READ, comm,
-	            __builtin_return_address(0)) ||
-	        !use(received, count, type, TS_ACCESS_WRITE))
-		return STATUS_CUDA_ERROR;
-	begun = begin_call();
-	status = real(sent, received, count, type, operation, comm, stream);
-	end_call(begun);
-	return status;
-}
-
-typedef int ncclAllGather_call(const void *sent, void *received, size_t count,
-        int type, void *comm, void *stream);
-HOOK(ncclAllGather);
-
-int ts_hook_ncclAllGather(const void *sent, void *received, size_t count,
-        int type, void *comm, void *stream)
-{
-	ncclAllGather_call *real = REAL(ncclAllGather);
-	bool begun;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	if (!use(sent, count, type, TS_ACCESS_READ) ||
-	        !use_all(received, count, type, TS_ACCESS_WRITE, comm,
-	                __builtin_return_address(0)))
-		return STATUS_CUDA_ERROR;
-	begun = begin_call();
-	status = real(sent, received, count, type, comm, stream);
-	end_call(begun);
-	return status;
-}
-
-typedef int ncclAlltoAll_call(const void *sent, void *received, size_t count,
-        int type, void *comm, void *stream);
-HOOK(ncclAlltoAll);
-
-int ts_hook_ncclAlltoAll(const void *sent, void *received, size_t count,
-        int type, void *comm, void *stream)
-{
-	const void *caller = __builtin_return_address(0);
-	ncclAlltoAll_call *real = REAL(ncclAlltoAll);
-	bool begun;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	if (!use_all(sent, count, type, TS_ACCESS_READ, comm, caller) ||
-	        !use_all(received, count, type, TS_ACCESS_WRITE, comm, caller))
-		return STATUS_CUDA_ERROR;
-	begun = begin_call();
-	status = real(sent, received, count, type, comm, stream);
-	end_call(begun);
-	return status;
-}
-
-typedef int ncclGather_call(const void *sent, void *received, size_t count,
-        int type, int root, void *comm, void *stream);
-HOOK(ncclGather);
-
-int ts_hook_ncclGather(const void *sent, void *received, size_t count, int type,
-        int root, void *comm, void *stream)
-{
-	ncclGather_call *real = REAL(ncclGather);
-	bool begun;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	if (!use(sent, count, type, TS_ACCESS_READ) ||
-	        !use_all(received, count, type, IF_ROOT, comm,
-	                __builtin_return_address(0)))
-		return STATUS_CUDA_ERROR;
-	begun = begin_call();
-	status = real(sent, received, count, type, root, comm, stream);
-	end_call(begun);
-	return status;
-}
-
-typedef int ncclScatter_call(const void *sent, void *received, size_t count,
-        int type, int root, void *comm, void *stream);
-HOOK(ncclScatter);
-
-int ts_hook_ncclScatter(const void *sent, void *received, size_t count,
-        int type, int root, void *comm, void *stream)
-{
-	ncclScatter_call *real = REAL(ncclScatter);
-	bool begun;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	if (!use_all(sent, count, type, TS_ACCESS_READ, comm,
-	            __builtin_return_address(0)) ||
-	        !use(received, count, type, TS_ACCESS_WRITE))
-		return STATUS_CUDA_ERROR;
-	begun = begin_call();
-	status = real(sent, received, count, type, root, comm, stream);
-	end_call(begun);
-	return status;
-}
-
-typedef int ncclBroadcast_call(const void *sent, void *received, size_t count,
-        int type, int root, void *comm, void *stream);
-HOOK(ncclBroadcast);
-
-int ts_hook_ncclBroadcast(const void *sent, void *received, size_t count,
-        int type, int root, void *comm, void *stream)
-{
-	ncclBroadcast_call *real = REAL(ncclBroadcast);
-	bool begun;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	if (!use(sent, count, type, TS_ACCESS_READ) ||
-	        !use(received, count, type, TS_ACCESS_WRITE))
-		return STATUS_CUDA_ERROR;
-	begun = begin_call();
-	status = real(sent, received, count, type, root, comm, stream);
-	end_call(begun);
-	return status;
-}
-
-typedef int ncclBcast_call(void *buffer, size_t count, int type, int root,
-        void *comm, void *stream);
-HOOK(ncclBcast);
-
-int ts_hook_ncclBcast(void *buffer, size_t count, int type, int root,
-        void *comm, void *stream)
-{
-	ncclBcast_call *real = REAL(ncclBcast);
-	bool begun;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	if (!use(buffer, count, type, TS_ACCESS_READWRITE))
-		return STATUS_CUDA_ERROR;
-	begun = begin_call();
-	status = real(buffer, count, type, root, comm, stream);
-	end_call(begun);
-	return status;
-}
-
-typedef int ncclSend_call(const void *sent, size_t count, int type, int peer,
-        void *comm, void *stream);
-HOOK(ncclSend);
-
-int ts_hook_ncclSend(const void *sent, size_t count, int type, int peer,
-        void *comm, void *stream)
-{
-	ncclSend_call *real = REAL(ncclSend);
-	bool begun;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	if (!use(sent, count, type, TS_ACCESS_READ))
-		return STATUS_CUDA_ERROR;
-	begun = begin_call();
-	status = real(sent, count, type, peer, comm, stream);
-	end_call(begun);
-	return status;
-}
-
-typedef int ncclRecv_call(void *received, size_t count, int type, int peer,
-        void *comm, void *stream);
-HOOK(ncclRecv);
-
-int ts_hook_ncclRecv(void *received, size_t count, int type, int peer,
-        void *comm, void *stream)
-{
-	ncclRecv_call *real = REAL(ncclRecv);
-	bool begun;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	if (!use(received, count, type, TS_ACCESS_WRITE))
-		return STATUS_CUDA_ERROR;
-	begun = begin_call();
-	status = real(received, count, type, peer, comm, stream);
-	end_call(begun);
-	return status;
-}
+#define GROUP(symbol, follow)                                                  \
+	extern group_call ts_hook_##symbol __asm__(#symbol)                    \
+	        __attribute__((visibility("default")));                        \
+	int ts_hook_##symbol(void)                                             \
+	{                                                                      \
+		return follow((group_call *)ts_library_real(                   \
+		        TS_LIBRARY_##symbol, __builtin_return_address(0)));    \
+	}
+GROUP(ncclGroupStart, start_group)
+GROUP(pncclGroupStart, start_group)
+GROUP(ncclGroupEnd, end_group)
+GROUP(pncclGroupEnd, end_group)

@@ -18,14 +18,6 @@
 #define STATUS_CUDA_ERROR     1
 #define STATUS_INTERNAL_ERROR 3
 
-#define HOOK(symbol)                                                           \
-	extern symbol##_call ts_hook_##symbol __asm__(#symbol)                 \
-	        __attribute__((visibility("default")))
-
-#define REAL(symbol)                                                           \
-	((symbol##_call *)ts_library_real(                                     \
-	        TS_LIBRARY_##symbol, __builtin_return_address(0)))
-
 /* How ncclConfig_t begins, in all versions. */
 struct config {
 	size_t size;
@@ -49,117 +41,48 @@ static bool enter(const struct config *config)
 	return ts_nccl_enter();
 }
 
-typedef int ncclCommInitAll_call(void **comms, int count, const int *devices);
-HOOK(ncclCommInitAll);
+/* @config: what names the configuration among the arguments, or NULL. */
+#define COMMUNICATOR(symbol, parameters, arguments, config)                    \
+	extern int ts_hook_##symbol parameters __asm__(#symbol)                \
+	        __attribute__((visibility("default")));                        \
+	int ts_hook_##symbol parameters                                        \
+	{                                                                      \
+		int(*real) parameters = (int(*) parameters)ts_library_real(    \
+		        TS_LIBRARY_##symbol, __builtin_return_address(0));     \
+		bool entered;                                                  \
+		int status;                                                    \
+                                                                               \
+		if (!real)                                                     \
+			return STATUS_INTERNAL_ERROR;                          \
+		entered = enter(config);                                       \
+		status = real arguments;                                       \
+		ts_nccl_leave(entered);                                        \
+		return status;                                                 \
+	}
+/* Under both names: pnccl is that for tools. */
+#define COMMUNICATORS(name, parameters, arguments, config)                     \
+	COMMUNICATOR(nccl##name, parameters, arguments, config)                \
+	COMMUNICATOR(pnccl##name, parameters, arguments, config)
 
-int ts_hook_ncclCommInitAll(void **comms, int count, const int *devices)
-{
-	ncclCommInitAll_call *real = REAL(ncclCommInitAll);
-	bool entered;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	entered = enter(NULL);
-	status = real(comms, count, devices);
-	ts_nccl_leave(entered);
-	return status;
-}
-
-typedef int ncclCommInitRank_call(
-        void **comm, int ranks, struct unique_id id, int rank);
-HOOK(ncclCommInitRank);
-
-int ts_hook_ncclCommInitRank(
-        void **comm, int ranks, struct unique_id id, int rank)
-{
-	ncclCommInitRank_call *real = REAL(ncclCommInitRank);
-	bool entered;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	entered = enter(NULL);
-	status = real(comm, ranks, id, rank);
-	ts_nccl_leave(entered);
-	return status;
-}
-
-typedef int ncclCommInitRankConfig_call(
-        void **comm, int ranks, struct unique_id id, int rank, void *config);
-HOOK(ncclCommInitRankConfig);
-
-int ts_hook_ncclCommInitRankConfig(
-        void **comm, int ranks, struct unique_id id, int rank, void *config)
-{
-	ncclCommInitRankConfig_call *real = REAL(ncclCommInitRankConfig);
-	bool entered;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	entered = enter(config);
-	status = real(comm, ranks, id, rank, config);
-	ts_nccl_leave(entered);
-	return status;
-}
-
-typedef int ncclCommInitRankScalable_call(void **comm, int ranks, int rank,
-        int id_count, void *ids, void *config);
-HOOK(ncclCommInitRankScalable);
-
-int ts_hook_ncclCommInitRankScalable(
-        void **comm, int ranks, int rank, int id_count, void *ids, void *config)
-{
-	ncclCommInitRankScalable_call *real = REAL(ncclCommInitRankScalable);
-	bool entered;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	entered = enter(config);
-	status = real(comm, ranks, rank, id_count, ids, config);
-	ts_nccl_leave(entered);
-	return status;
-}
-
-typedef int ncclCommSplit_call(
-        void *comm, int color, int key, void **ret_comm, void *config);
-HOOK(ncclCommSplit);
-
-int ts_hook_ncclCommSplit(
-        void *comm, int color, int key, void **ret_comm, void *config)
-{
-	ncclCommSplit_call *real = REAL(ncclCommSplit);
-	bool entered;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	entered = enter(config);
-	status = real(comm, color, key, ret_comm, config);
-	ts_nccl_leave(entered);
-	return status;
-}
-
-typedef int ncclCommShrink_call(void *comm, int *excluded, int count,
-        void **ret_comm, void *config, int flags);
-HOOK(ncclCommShrink);
-
-int ts_hook_ncclCommShrink(void *comm, int *excluded, int count,
-        void **ret_comm, void *config, int flags)
-{
-	ncclCommShrink_call *real = REAL(ncclCommShrink);
-	bool entered;
-	int status;
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	entered = enter(config);
-	status = real(comm, excluded, count, ret_comm, config, flags);
-	ts_nccl_leave(entered);
-	return status;
-}
+COMMUNICATORS(CommInitAll, (void **comms, int count, const int *devices),
+        (comms, count, devices), NULL)
+COMMUNICATORS(CommInitRank,
+        (void **comm, int ranks, struct unique_id id, int rank),
+        (comm, ranks, id, rank), NULL)
+COMMUNICATORS(CommInitRankConfig,
+        (void **comm, int ranks, struct unique_id id, int rank, void *config),
+        (comm, ranks, id, rank, config), config)
+COMMUNICATORS(CommInitRankScalable,
+        (void **comm, int ranks, int rank, int id_count, void *ids,
+                void *config),
+        (comm, ranks, rank, id_count, ids, config), config)
+COMMUNICATORS(CommSplit,
+        (void *comm, int color, int key, void **ret_comm, void *config),
+        (comm, color, key, ret_comm, config), config)
+COMMUNICATORS(CommShrink,
+        (void *comm, int *excluded, int count, void **ret_comm, void *config,
+                int flags),
+        (comm, excluded, count, ret_comm, config, flags), config)
 
 /* -------------------------------------------------------------- registering */
 
@@ -174,34 +97,27 @@ static bool keep(void *buffer, size_t bytes)
 	return rc == CUDA_SUCCESS;
 }
 
-typedef int ncclCommRegister_call(
-        void *comm, void *buffer, size_t bytes, void **ret_handle);
-HOOK(ncclCommRegister);
+#define REGISTERED(symbol, parameters, arguments)                              \
+	extern int ts_hook_##symbol parameters __asm__(#symbol)                \
+	        __attribute__((visibility("default")));                        \
+	int ts_hook_##symbol parameters                                        \
+	{                                                                      \
+		int(*real) parameters = (int(*) parameters)ts_library_real(    \
+		        TS_LIBRARY_##symbol, __builtin_return_address(0));     \
+                                                                               \
+		if (!real)                                                     \
+			return STATUS_INTERNAL_ERROR;                          \
+		if (!keep(buffer, bytes))                                      \
+			return STATUS_CUDA_ERROR;                              \
+		return real arguments;                                         \
+	}
+#define REGISTERED_BOTH(name, parameters, arguments)                           \
+	REGISTERED(nccl##name, parameters, arguments)                          \
+	REGISTERED(pnccl##name, parameters, arguments)
 
-int ts_hook_ncclCommRegister(
-        void *comm, void *buffer, size_t bytes, void **ret_handle)
-{
-	ncclCommRegister_call *real = REAL(ncclCommRegister);
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	if (!keep(buffer, bytes))
-		return STATUS_CUDA_ERROR;
-	return real(comm, buffer, bytes, ret_handle);
-}
-
-typedef int ncclCommWindowRegister_call(
-        void *comm, void *buffer, size_t bytes, void **ret_window, int flags);
-HOOK(ncclCommWindowRegister);
-
-int ts_hook_ncclCommWindowRegister(
-        void *comm, void *buffer, size_t bytes, void **ret_window, int flags)
-{
-	ncclCommWindowRegister_call *real = REAL(ncclCommWindowRegister);
-
-	if (!real)
-		return STATUS_INTERNAL_ERROR;
-	if (!keep(buffer, bytes))
-		return STATUS_CUDA_ERROR;
-	return real(comm, buffer, bytes, ret_window, flags);
-}
+REGISTERED_BOTH(CommRegister,
+        (void *comm, void *buffer, size_t bytes, void **ret_handle),
+        (comm, buffer, bytes, ret_handle))
+REGISTERED_BOTH(CommWindowRegister,
+        (void *comm, void *buffer, size_t bytes, void **ret_window, int flags),
+        (comm, buffer, bytes, ret_window, flags))

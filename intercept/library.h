@@ -21,6 +21,7 @@ static inline bool ts_library_may_have(const char *name)
 	return (name[0] == 'c' && name[1] == 'u' &&
 	               (name[2] == 'b' || name[2] == 'd' || name[2] == 'p')) ||
 	       (name[0] == 'n' && name[1] == 'c' && name[2] == 'c') ||
+	       (name[0] == 'p' && name[1] == 'n' && name[2] == 'c') ||
 	       (name[0] == 'n' && name[1] == 'v' && name[2] == 'm');
 }
 

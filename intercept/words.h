@@ -45,6 +45,12 @@ typedef uintptr_t ts_word;
 #define TS_WORDS_21      TS_WORDS_20, ts_word w21
 #define TS_WORDS_22      TS_WORDS_21, ts_word w22
 #define TS_WORDS_23      TS_WORDS_22, ts_word w23
+#define TS_WORDS_24      TS_WORDS_23, ts_word w24
+#define TS_WORDS_25      TS_WORDS_24, ts_word w25
+#define TS_WORDS_26      TS_WORDS_25, ts_word w26
+#define TS_WORDS_27      TS_WORDS_26, ts_word w27
+#define TS_WORDS_28      TS_WORDS_27, ts_word w28
+#define TS_WORDS_29      TS_WORDS_28, ts_word w29
 #define TS_WORD_NAMES_2  TS_WORD_NAMES_1, w2
 #define TS_WORD_NAMES_3  TS_WORD_NAMES_2, w3
 #define TS_WORD_NAMES_4  TS_WORD_NAMES_3, w4
@@ -67,5 +73,11 @@ typedef uintptr_t ts_word;
 #define TS_WORD_NAMES_21 TS_WORD_NAMES_20, w21
 #define TS_WORD_NAMES_22 TS_WORD_NAMES_21, w22
 #define TS_WORD_NAMES_23 TS_WORD_NAMES_22, w23
+#define TS_WORD_NAMES_24 TS_WORD_NAMES_23, w24
+#define TS_WORD_NAMES_25 TS_WORD_NAMES_24, w25
+#define TS_WORD_NAMES_26 TS_WORD_NAMES_25, w26
+#define TS_WORD_NAMES_27 TS_WORD_NAMES_26, w27
+#define TS_WORD_NAMES_28 TS_WORD_NAMES_27, w28
+#define TS_WORD_NAMES_29 TS_WORD_NAMES_28, w29
 
 #endif

@@ -48,6 +48,17 @@ int ncclSend(const void *sent, size_t count, int type, int peer,
 int ncclRecv(void *received, size_t count, int type, int peer, ncclComm_t comm,
         void *stream);
 
+/* The names for tools. */
+int pncclGroupStart(void);
+int pncclGroupEnd(void);
+int pncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank);
+int pncclAllReduce(const void *sent, void *received, size_t count, int type,
+        int operation, ncclComm_t comm, void *stream);
+int pncclSend(const void *sent, size_t count, int type, int peer,
+        ncclComm_t comm, void *stream);
+int pncclRecv(void *received, size_t count, int type, int peer, ncclComm_t comm,
+        void *stream);
+
 enum {
 	CUDNN_STATUS_SUCCESS = 0,
 	CUDNN_STATUS_BAD_PARAM = 2000,
@@ -68,5 +79,17 @@ int cudnnBackendSetAttribute(
 int cudnnBackendGetAttribute(const void *descriptor, int name, int type,
         int64_t wanted, int64_t *ret_count, void *items);
 int cudnnBackendExecute(void *handle, void *plan, void *pack);
+int cudnnConvolutionForward(void *handle, const void *alpha, const void *x_desc,
+        const void *x, const void *w_desc, const void *w, const void *conv_desc,
+        int algorithm, void *workspace, size_t workspace_bytes,
+        const void *beta, const void *y_desc, void *y);
+int cudnnBatchNormalizationForwardTrainingEx(void *handle, int mode, int ops,
+        const void *alpha, const void *beta, const void *x_desc, const void *x,
+        const void *z_desc, const void *z, const void *y_desc, void *y,
+        const void *bn_desc, const void *scale, const void *bias, double factor,
+        void *running_mean, void *running_variance, double epsilon,
+        void *saved_mean, void *saved_variance, const void *activation_desc,
+        void *workspace, size_t workspace_bytes, void *reserved,
+        size_t reserved_bytes);
 
 #endif

@@ -190,3 +190,15 @@ SHOWN int ncclRecv(void *received, size_t count, int type, int peer,
 	enqueue(comm, NULL, 0, received, count, stream);
 	return ncclGroupEnd();
 }
+
+/* The same once more, as NCCL has it for tools. */
+#define TOOL_NAME(name)                                                        \
+	extern __typeof__(name) p##name                                        \
+	        __attribute__((alias(#name), visibility("default")))
+
+TOOL_NAME(ncclGroupStart);
+TOOL_NAME(ncclGroupEnd);
+TOOL_NAME(ncclCommInitRank);
+TOOL_NAME(ncclAllReduce);
+TOOL_NAME(ncclSend);
+TOOL_NAME(ncclRecv);

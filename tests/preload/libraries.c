@@ -133,6 +133,35 @@ static void convolution(void)
 	MUST(cudnnBackendExecute(NULL, NULL, pack));
 }
 
+static void layers(void)
+{
+	push_out(3, BUFFERS);
+	MUST(cudnnConvolutionForward(NULL, NULL, NULL, at(0), NULL, at(1), NULL,
+	        1, at(3), BUFFER_BYTES, NULL, NULL, at(2)));
+	push_out(4, BUFFERS);
+	MUST(cudnnBatchNormalizationForwardTrainingEx(NULL, 0, 0, NULL, NULL,
+	        NULL, at(0), NULL, NULL, NULL, at(1), NULL, at(2), at(2), 0.25,
+	        at(3), at(3), 1e-5, at(3), at(3), NULL, NULL, 0, NULL, 77));
+}
+
+/* As a tool does that stands before NCCL. */
+static void tools(void)
+{
+	ncclUniqueId id = {.internal = {[0] = 1, [127] = 2}};
+	ncclComm_t comm;
+
+	MUST(pncclCommInitRank(&comm, 2, id, 0));
+	push_out(2, BUFFERS);
+	MUST(pncclAllReduce(
+	        at(0), at(1), FLOATS, ncclFloat, ncclSum, comm, NULL));
+	push_out(2, BUFFERS);
+	MUST(pncclGroupStart());
+	MUST(pncclSend(at(0), FLOATS, ncclFloat, 1, comm, NULL));
+	MUST(pncclRecv(at(1), FLOATS, ncclFloat, 1, comm, NULL));
+	push_out(2, BUFFERS);
+	MUST(pncclGroupEnd());
+}
+
 static void vectors(void)
 {
 	cublasHandle_t handle;
@@ -184,6 +213,8 @@ int main(int argc, char **argv)
 	        {"registered", registered},
 	        {"elsewhere", elsewhere},
 	        {"convolution", convolution},
+	        {"layers", layers},
+	        {"tools", tools},
 	        {"vectors", vectors},
 	        {"batches", batches},
 	};

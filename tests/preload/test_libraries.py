@@ -109,6 +109,24 @@ class Libraries(unittest.TestCase):
         _, _, launches = self.work("convolution")
         self.assertEqual(set(self.uses(launches[0])), {0, 1, 2})
 
+    def test_operands_of_cudnn_layers(self):
+        _, _, launches = self.work("layers")
+        self.assertEqual(
+            [self.uses(op) for op in launches],
+            [
+                {0: "r", 1: "r", 2: "rw", 3: "rw"},
+                {0: "r", 1: "rw", 2: "r", 3: "rw"},
+            ],
+        )
+
+    def test_names_that_nccl_has_for_tools(self):
+        status, _, launches = self.work("tools")
+        self.assertEqual(
+            [self.uses(op) for op in launches],
+            2 * [{MIB: "r", 0: "r", 1: "w"}],
+        )
+        self.assertEqual(status["totals"]["collectives"], 2)
+
     def test_vectors_and_matrices_of_cublas(self):
         _, _, launches = self.work("vectors")
         axpy, gemv, dot, scal = (

@@ -39,6 +39,8 @@ CPU_TOLERANCE = 0.05
 PACE = 8
 WARM_TURNS = 3
 TURNS = 200
+# Allowed for a step of so many ops; Llama-7B's has fewer.
+OPS_OF_STEP = 4000
 STEP_MIB_MAX = 64
 FILE_MIB_MAX = 20
 WRITE_MS_MAX = 1000
@@ -391,16 +393,24 @@ def gpu_check():
 
 
 def check_cost(plain, seen):
-    """What recording and writing a large step takes on the host."""
+    """What recording and writing a large step takes on the host. A step of
+    very many ops, as of convolutions image by image, may take more."""
     more = (seen.host_bytes - plain.host_bytes) / MIB
     took = [float(ms) for ms in re.findall(r"written in (\S+) ms", seen.err)]
+    ops = len(seen.profile["ops"])
+    share = max(1, ops / OPS_OF_STEP)
     print(
-        f"host memory +{more:.1f} MiB, file {seen.profile_bytes / MIB:.2f} MiB"
-        f" written in {took} ms"
+        f"{ops} ops, host memory +{more:.1f} MiB, file"
+        f" {seen.profile_bytes / MIB:.2f} MiB written in {took} ms"
     )
-    expect(more < STEP_MIB_MAX, f"host memory +{more:.1f} MiB")
-    expect(0 < seen.profile_bytes < FILE_MIB_MAX * MIB, "size of the file")
-    expect(took and max(took) < WRITE_MS_MAX, f"written in {took} ms")
+    expect(more < share * STEP_MIB_MAX, f"host memory +{more:.1f} MiB")
+    expect(
+        0 < seen.profile_bytes < share * FILE_MIB_MAX * MIB,
+        f"a file of {seen.profile_bytes} bytes",
+    )
+    expect(
+        took and max(took) < share * WRITE_MS_MAX, f"written in {took} ms"
+    )
 
 
 def big(name, script, *arguments, layers=None):
