@@ -8,8 +8,10 @@ that need a driver are left out.
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 TAPESWAP = sys.argv[1]
@@ -115,6 +117,33 @@ class Doctor(unittest.TestCase):
     def test_usage(self):
         self.assertEqual(self.run_doctor("--what").returncode, 2)
         self.assertEqual(self.run_doctor("more").returncode, 2)
+
+    def test_machine_without_a_driver(self):
+        """What is found under the driver's name is no library."""
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "libcuda.so.1").write_text("", "utf-8")
+            can_work, found = self.findings(LD_LIBRARY_PATH=folder)
+            done = self.run_doctor(LD_LIBRARY_PATH=folder)
+        self.assertFalse(can_work)
+        self.assertEqual(found["driver"]["verdict"], "refused")
+        # Everything else is still told.
+        for subject in "PyTorch", "allocator", "CUDA graphs", "IPC":
+            self.assertTrue(found[subject]["detail"], subject)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(
+            done.stdout.splitlines()[-1], "tapeswap cannot work here"
+        )
+
+    def test_every_finding_says_why(self):
+        done = self.run_doctor("--json")
+        root = json.loads(done.stdout)
+        for key in "schema", "schema_version", "tool_version":
+            self.assertTrue(root[key], key)
+        for item in root["findings"]:
+            self.assertIn(
+                item["verdict"], ("supported", "passed through", "refused")
+            )
+            self.assertTrue(item["detail"], item)
 
     @unittest.skipUnless(SIMGPU, "no simulated GPU")
     def test_driver(self):
