@@ -30,9 +30,9 @@ GROUPED = ROOT / "build/tests/torch/libwild_grouped.so"
 MEMORY = WORKLOADS / "wild_memory.py"
 
 
-def limit_of(report):
+def limit_of(report, share=SHARE):
     context = report["context_bytes"]
-    return context + int((report["physical_peak_bytes"] - context) * SHARE)
+    return context + int((report["physical_peak_bytes"] - context) * share)
 
 
 def limited(spec, limit):
@@ -47,12 +47,12 @@ def limited(spec, limit):
     )
 
 
-def same_within(spec, words, moves=True):
+def same_within(spec, words, moves=True, share=SHARE):
     """The script's output, which names all words, is the same at a share."""
     unlimited = run_once(spec)
     for word in words:
         expect(word in unlimited.out, f"no {word} in\n{unlimited.out}")
-    limit = limit_of(unlimited.report)
+    limit = limit_of(unlimited.report, share)
     outcome = checked(launch(limited(spec, limit)))
     peak = outcome.report["physical_peak_bytes"]
     expect(peak <= limit, f"physical peak {peak} over {limit}")
@@ -74,6 +74,19 @@ def together(script, *behaviours, settings=(), full=False):
         lambda: same_within(spec, words),
         full=full,
     )
+
+
+def compiled():
+    """Graphs that torch.compile captures; what they use has to stay."""
+    spec = Spec(
+        WORKLOADS / "wild_graphs.py",
+        ("compiled",),
+        settings=(TAGS,),
+        timeout=600,
+    )
+    outcome = same_within(spec, ("loss", "digest"), share=0.62)
+    totals = outcome.status["totals"]
+    expect(totals["captured"] and totals["graph_launches"], totals)
 
 
 def many_steps(script, *behaviours, settings=()):
@@ -321,7 +334,7 @@ def all_cases():
             settings=(("SIMGPU_FOUND_INF", "2"),),
         ),
         together("wild_process.py", "loader", "forked"),
-        together("wild_graphs.py", "compiled", full=True),
+        Case("torch/wild/compiled", compiled, full=True, alone=True),
         together(
             "wild_graphs.py", "graphed-callables", "replayed-inference",
             full=True,
