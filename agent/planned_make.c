@@ -23,6 +23,7 @@ struct work {
 	struct ts_plan_hold *holds;
 	uint32_t n_holds, holds_room;
 	struct ts_planned_run run; /* of the plan at hand */
+	uint64_t chunks_bytes;     /* of all chunks there are */
 	struct ts_planned_move *moves;
 	uint32_t n_moves;
 };
@@ -223,6 +224,10 @@ static int place(struct work *work, const struct ts_graph *g,
 	if (!rc)
 		rc = ts_planned_run_make(
 		        g, &choice, made->plan.limit_bytes, &work->run);
+	/* Copies after the last use need more than the planner reckons. */
+	if (rc == -EAGAIN)
+		rc = ts_planned_run_make(
+		        g, &choice, work->chunks_bytes, &work->run);
 	if (rc)
 		goto out;
 	made->plan.predicted_peak_bytes = work->run.peak_bytes;
@@ -314,8 +319,10 @@ static int search(struct work *work, const struct ts_graph *g,
 	const struct ts_enforce_survey *survey = work->step->survey;
 	uint64_t chunks = chunks_there(survey);
 	uint64_t limit = chunks * survey->page_bytes;
-	int rc = try_offered(work, g, chunks, ret);
+	int rc;
 
+	work->chunks_bytes = limit;
+	rc = try_offered(work, g, chunks, ret);
 	if (!rc) {
 		ret->chunks_there = chunks;
 		ret->moving_bytes = work->step->offered_bytes;
