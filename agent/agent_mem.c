@@ -18,15 +18,20 @@ bool ts_agent_alloc(
 	CUcontext context = NULL;
 	uint64_t address;
 	char what[64];
-	int device;
+	int device, rc;
 
 	if (!ts_agent_places() || !bytes || !ret_address)
 		return false;
 	pager = ts_agent_current_pager(&device);
 	if (!pager)
 		return false;
-	if (ts_pager_alloc(pager, bytes, ts_agent_begin_flags(), &address,
-	            &shortage)) {
+	rc = ts_pager_alloc(
+	        pager, bytes, ts_agent_begin_flags(), &address, &shortage);
+	/* The program comes before the proofs. */
+	if (rc && ts_proof_give_back())
+		rc = ts_pager_alloc(pager, bytes, ts_agent_begin_flags(),
+		        &address, &shortage);
+	if (rc) {
 		snprintf(what, sizeof(what), "an allocation of %s",
 		        ts_size(bytes).text);
 		*ret_result = ts_agent_shortage_result(&shortage);

@@ -137,6 +137,9 @@ static CUresult begin_devices(struct ts_op *op)
 	if (rc && flags & TS_BEGIN_BESIDE_CAPTURE &&
 	        shortage.short_of == TS_SHORT_CAPTURING && ts_captures_wait())
 		rc = try_devices(op, flags_of(op), &shortage);
+	/* The program comes before the proofs. */
+	if (rc && ts_proof_give_back())
+		rc = try_devices(op, flags_of(op), &shortage);
 	if (op->out_bytes)
 		say_plain_memory(op);
 	if (!rc)

@@ -259,6 +259,28 @@ enum ts_verdict ts_proof_verdict(const struct ts_observed *step, uint32_t op)
 	return verdict;
 }
 
+bool ts_proof_give_back(void)
+{
+	struct ts_scratch *scratch = &ts_proof.scratch;
+	uint64_t held;
+
+	/* Nothing may be waited for, or freed, while something captures. */
+	if (!ts_proof.on || atomic_load(&ts_agent.capturing))
+		return false;
+	ts_mutex_lock(&ts_proof.lock);
+	held = scratch->held_bytes;
+	if (held && atomic_load(&ts_proof.phase) == TS_PROOF_RUNNING)
+		ts_proof_step_leave("the program needs the memory");
+	if (held) {
+		scratch->most_bytes = held / 2;
+		ts_scratch_trim(scratch);
+		held -= scratch->held_bytes;
+		ts_agent_after_unmanaged();
+	}
+	ts_mutex_unlock(&ts_proof.lock);
+	return held != 0;
+}
+
 void ts_proof_context_gone(CUcontext context)
 {
 	if (!ts_proof.on)

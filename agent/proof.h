@@ -40,6 +40,13 @@ CUresult ts_proof_comes(struct ts_op *op);
 void ts_proof_ready(const struct ts_op *op);
 void ts_proof_issued(const struct ts_op *op, bool issued);
 
+/*
+ * The program is short of memory: what the proofs hold goes back, and a shadow
+ * step that goes on is left; the next ones do with less. False where they held
+ * none. Takes the lock.
+ */
+bool ts_proof_give_back(void);
+
 /* Shadow steps are to come, or go on: steps should not be changed now. */
 bool ts_proof_is_pending(void);
 
