@@ -200,19 +200,22 @@ static void note_writer(uint64_t signature, uint64_t key, bool of_addresses)
 void ts_agent_scan_written(const struct ts_op *op)
 {
 	unsigned long pinned = atomic_load(&ts_agent.tables.pinned);
-	uint64_t key;
+	CUdevice device = -1;
 	bool read = true;
+	uint64_t key;
 
 	if (op->kind != TS_OP_LAUNCH || !ts_agent_places() || op->capturing ||
 	        atomic_load(&ts_agent.capturing))
 		return;
 	key = key_of(op);
-	if (!is_due(op->signature, key))
+	/* The op's stream reaches the memory of its own device for certain. */
+	if (!is_due(op->signature, key) ||
+	        ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS)
 		return;
 	for (size_t i = 0; i < op->count && read; i++) {
 		const struct ts_use *use = &op->uses[i];
 
-		if (op->ranges[i].device >= 0 &&
+		if (op->ranges[i].device == device &&
 		        use->access != TS_ACCESS_READ &&
 		        use->bytes <= WRITTEN_BYTES_MAX)
 			read = scan(use->address, use->bytes, op->stream, true);
