@@ -296,6 +296,32 @@ class Directed(unittest.TestCase):
                             plan["predicted"]["step_ns"], row["step_ns"]
                         )
 
+    def test_what_may_not_be_replayed_is_not(self):
+        """By value, as a proof refuses them one by one; others still are."""
+        document = profile(8)
+        document["signatures"][0]["replayable"] = True
+        document["ops"] += [
+            {"signature": 0, "duration_ns": 1000, "reads": [k], "writes": []}
+            for k in (6, 5, 4, 3, 2, 1, 0)
+        ]
+
+        def replayed():
+            plan = self.plan(document, "65%")
+            values = {replay["value"] for replay in plan["replays"]}
+            for decision in plan["decisions"]:
+                if decision["action"] == "replay":
+                    self.assertIn(decision["value"], values)
+            return values
+
+        free = replayed()
+        self.assertTrue(free)
+        refused = min(free)
+        document["values"][refused]["replayable"] = False
+        self.assertNotIn(refused, replayed())
+        for value in document["values"]:
+            value["replayable"] = False
+        self.assertEqual(replayed(), set())
+
     def test_replays_that_the_decisions_do_not_ask_for(self):
         """Missing, in another order, too many: a plan must say them all."""
         document = profile(8)

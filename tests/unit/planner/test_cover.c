@@ -12,48 +12,6 @@
 
 #define SECOND 1000000000
 
-START_TEST(range_queries_agree_with_an_array)
-{
-	struct ts_random random;
-
-	ts_random_seed(&random, 5);
-	for (uint32_t n = 1; n < 40; n++) {
-		uint64_t values[40];
-		int64_t plain[40];
-		struct ts_segtree tree;
-
-		for (uint32_t i = 0; i < n; i++)
-			plain[i] = (int64_t)(values[i] = ts_random_below(
-			                             &random, 100));
-		ck_assert_int_eq(ts_segtree_init(&tree, values, n), 0);
-		for (int step = 0; step < 200; step++) {
-			uint32_t from = ts_random_below(&random, n);
-			uint32_t to =
-			        from + 1 + ts_random_below(&random, n - from);
-			int64_t delta =
-			        (int64_t)ts_random_below(&random, 50) - 25;
-			int64_t level = ts_random_below(&random, 100);
-			uint32_t last = n, first = from, at;
-
-			ts_segtree_add(&tree, from, to, delta);
-			for (uint32_t i = from; i < to; i++)
-				plain[i] += delta;
-			for (uint32_t i = 0; i < to; i++)
-				last = plain[i] > level ? i : last;
-			for (uint32_t i = from; i < to; i++)
-				first = plain[i] > plain[first] ? i : first;
-			ck_assert_uint_eq(
-			        ts_segtree_last_above(&tree, to, level), last);
-			ck_assert_int_eq(
-			        ts_segtree_range_max(&tree, from, to, &at),
-			        plain[first]);
-			ck_assert_uint_eq(at, first);
-		}
-		ts_segtree_finish(&tree);
-	}
-}
-END_TEST
-
 /* Free time of the whole slots in [from, to), from the array. */
 static double plain_free(const struct ts_slots *s, uint32_t from, uint32_t to)
 {
@@ -298,8 +256,7 @@ END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = {range_queries_agree_with_an_array,
-	        slots_give_each_ns_once,
+	const TTest *const tests[] = {slots_give_each_ns_once,
 	        plans_of_the_pass_stay_within_the_limit,
 	        fitted_windows_lie_inside_their_gaps,
 	        bound_adds_up_what_passes_read, swap_only_plans_replay_nothing};

@@ -30,6 +30,9 @@ START_TEST(segment_tree_agrees_with_an_array)
 			        (int64_t)ts_random_below(&random, 50) - 25;
 			int64_t level = ts_random_below(&random, 100), most;
 			uint32_t first = n, at = ts_random_below(&random, n);
+			uint32_t end =
+			        at + 1 + ts_random_below(&random, n - at);
+			uint32_t last = n, highest = at, found;
 
 			ts_segtree_add(&tree, from, to, delta);
 			for (uint32_t i = from; i < to; i++)
@@ -39,11 +42,22 @@ START_TEST(segment_tree_agrees_with_an_array)
 				most = plain[i] > most ? plain[i] : most;
 			for (uint32_t i = n; i-- > at;)
 				first = plain[i] > level ? i : first;
+			for (uint32_t i = 0; i < end; i++)
+				last = plain[i] > level ? i : last;
+			for (uint32_t i = at; i < end; i++)
+				highest =
+				        plain[i] > plain[highest] ? i : highest;
 			ck_assert_int_eq(ts_segtree_max(&tree), most);
 			ck_assert_int_eq(ts_segtree_get(&tree, at), plain[at]);
 			ck_assert_uint_eq(
 			        ts_segtree_first_above(&tree, at, level),
 			        first);
+			ck_assert_uint_eq(
+			        ts_segtree_last_above(&tree, end, level), last);
+			ck_assert_int_eq(
+			        ts_segtree_range_max(&tree, at, end, &found),
+			        plain[highest]);
+			ck_assert_uint_eq(found, highest);
 		}
 		ts_segtree_finish(&tree);
 	}
