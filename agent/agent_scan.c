@@ -215,7 +215,8 @@ void ts_agent_scan_written(const struct ts_op *op)
 	for (size_t i = 0; i < op->count && read; i++) {
 		const struct ts_use *use = &op->uses[i];
 
-		if (op->ranges[i].device == device &&
+		/* What another stream may be at work on is not read. */
+		if (op->ranges[i].device == device && !use->doubtful &&
 		        use->access != TS_ACCESS_READ &&
 		        use->bytes <= WRITTEN_BYTES_MAX)
 			read = scan(use->address, use->bytes, op->stream, true);
