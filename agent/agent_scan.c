@@ -71,10 +71,24 @@ static bool read_resident(void *words, CUdeviceptr table, size_t bytes,
 	return read;
 }
 
-static bool scan(
-        CUdeviceptr table, size_t bytes, ts_stream_key stream, bool placed)
+struct hits {
+	CUresult result;
+	bool any;
+};
+
+static void pin_hit(const struct ts_range *block, void *data)
 {
-	CUresult result = CUDA_SUCCESS;
+	struct hits *hits = data;
+
+	hits->any = true;
+	ts_agent_pin_found(block, &hits->result);
+}
+
+/* *ret_any, where the table could be read: addresses were found. */
+static bool scan(CUdeviceptr table, size_t bytes, ts_stream_key stream,
+        bool placed, bool *ret_any)
+{
+	struct hits hits = {CUDA_SUCCESS, false};
 	void *words = malloc(bytes);
 	bool read;
 
@@ -82,17 +96,19 @@ static bool scan(
 		return false;
 	read = read_resident(words, table, bytes, stream, placed);
 	if (read)
-		ts_scan_words(&ts_agent.blocks, words, bytes,
-		        ts_agent_pin_found, &result);
+		ts_scan_words(&ts_agent.blocks, words, bytes, pin_hit, &hits);
 	free(words);
-	return read && result == CUDA_SUCCESS;
+	*ret_any |= hits.any;
+	return read && hits.result == CUDA_SUCCESS;
 }
 
 bool ts_agent_scan_device(CUdeviceptr table, size_t bytes, ts_stream_key stream)
 {
+	bool ignored = false;
+
 	if (!table || !bytes || !ts_agent_places())
 		return true;
-	return !captures(stream) && scan(table, bytes, stream, false);
+	return !captures(stream) && scan(table, bytes, stream, false, &ignored);
 }
 
 /* ------------------------------------------------------- written by kernels */
@@ -199,9 +215,8 @@ static void note_writer(uint64_t signature, uint64_t key, bool of_addresses)
 
 void ts_agent_scan_written(const struct ts_op *op)
 {
-	unsigned long pinned = atomic_load(&ts_agent.tables.pinned);
 	CUdevice device = -1;
-	bool read = true;
+	bool read = true, any = false;
 	uint64_t key;
 
 	if (op->kind != TS_OP_LAUNCH || !ts_agent_places() || op->capturing ||
@@ -219,9 +234,10 @@ void ts_agent_scan_written(const struct ts_op *op)
 		if (op->ranges[i].device == device && !use->doubtful &&
 		        use->access != TS_ACCESS_READ &&
 		        use->bytes <= WRITTEN_BYTES_MAX)
-			read = scan(use->address, use->bytes, op->stream, true);
+			read = scan(use->address, use->bytes, op->stream, true,
+			        &any);
 	}
+	/* Also where all of them were pinned before: others may follow. */
 	if (read)
-		note_writer(op->signature, key,
-		        atomic_load(&ts_agent.tables.pinned) != pinned);
+		note_writer(op->signature, key, any);
 }
