@@ -219,8 +219,9 @@ void ts_agent_scan_written(const struct ts_op *op)
 	bool read = true, any = false;
 	uint64_t key;
 
-	if (op->kind != TS_OP_LAUNCH || !ts_agent_places() || op->capturing ||
-	        atomic_load(&ts_agent.capturing))
+	/* A collective ends when its peers begin: this thread may be theirs. */
+	if (op->kind != TS_OP_LAUNCH || op->collective || op->capturing ||
+	        !ts_agent_places() || atomic_load(&ts_agent.capturing))
 		return;
 	key = key_of(op);
 	/* The op's stream reaches the memory of its own device for certain. */
