@@ -20,6 +20,8 @@
 static struct ts_mutex state = {PTHREAD_MUTEX_INITIALIZER, TS_RANK_HELPER};
 static struct ts_list running = {&running, &running};
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+/* Under the lock: threads that fork, and wait for helpers to stand still. */
+static unsigned int forking;
 
 static struct ts_helper *helper_at(struct ts_list *at)
 {
@@ -34,12 +36,13 @@ static void *run(void *data)
 	pthread_setname_np(pthread_self(), "tapeswap");
 	ts_mutex_lock(&state);
 	while (!helper->quit) {
-		what = helper->asked;
-		helper->asked = 0;
-		if (!what) {
+		/* Who is asked for more all the time would let none fork. */
+		if (!helper->asked || forking) {
 			ts_cond_wait(&helper->change, &state);
 			continue;
 		}
+		what = helper->asked;
+		helper->asked = 0;
 		helper->working = true;
 		ts_mutex_unlock(&state);
 		helper->work(helper->data, what);
@@ -58,6 +61,7 @@ static void before_fork(void)
 	struct ts_list *at;
 
 	ts_mutex_lock(&state);
+	forking++;
 	at = running.next;
 	while (at != &running) {
 		struct ts_helper *helper = helper_at(at);
@@ -73,6 +77,11 @@ static void before_fork(void)
 
 static void after_fork(void)
 {
+	struct ts_list *at;
+
+	forking--;
+	for (at = running.next; at != &running; at = at->next)
+		pthread_cond_broadcast(&helper_at(at)->change);
 	ts_mutex_unlock(&state);
 }
 
@@ -88,6 +97,7 @@ static void in_child(void)
 		pthread_cond_init(&helper->change, NULL);
 		ts_list_remove(&helper->list);
 	}
+	forking = 0;
 	ts_mutex_unlock(&state);
 }
 
