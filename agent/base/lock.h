@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Mutexes with ranks. A thread takes them in rising order of rank only; builds
- * without NDEBUG assert it. No lock but the first three is held across a call
+ * without NDEBUG assert it. No lock but the first four is held across a call
  * into the driver.
  */
 #ifndef TS_LOCK_H
