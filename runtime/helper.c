@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "agent/base/lock.h"
@@ -19,7 +20,7 @@
 
 static struct ts_mutex state = {PTHREAD_MUTEX_INITIALIZER, TS_RANK_HELPER};
 static struct ts_list running = {&running, &running};
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
 /* Under the lock: threads that fork, and wait for helpers to stand still. */
 static unsigned int forking;
 
@@ -101,9 +102,28 @@ static void in_child(void)
 	ts_mutex_unlock(&state);
 }
 
-static void watch_forks(void)
+/*
+ * The driver ends in a handler of its own, which is older and so runs later: a
+ * helper's calls must be over by then.
+ */
+static void at_exit(void)
+{
+	struct ts_helper *helper = NULL;
+
+	do {
+		ts_mutex_lock(&state);
+		helper = ts_list_empty(&running) ? NULL
+		                                 : helper_at(running.next);
+		ts_mutex_unlock(&state);
+		if (helper)
+			ts_helper_stop(helper, true);
+	} while (helper);
+}
+
+static void watch(void)
 {
 	pthread_atfork(before_fork, after_fork, in_child);
+	atexit(at_exit);
 }
 
 /* ------------------------------------------------------------------ public */
@@ -116,7 +136,7 @@ void ts_helper_init(struct ts_helper *helper, bool threaded,
 	ts_list_init(&helper->list);
 	pthread_cond_init(&helper->change, NULL);
 	if (threaded)
-		pthread_once(&fork_once, watch_forks);
+		pthread_once(&watch_once, watch);
 }
 
 /* Under the lock. Signals are the program's affair. */
