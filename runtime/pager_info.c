@@ -123,9 +123,12 @@ void ts_pager_synchronized(
 void ts_pager_stream_destroyed(
         struct ts_pager *pager, ts_stream_key stream, CUcontext context)
 {
+	/* The mover, if at work, is done with its handle. */
+	ts_mutex_lock(&pager->gate);
 	ts_mutex_lock(&pager->lock);
 	ts_streams_destroyed(&pager->streams, stream, context);
 	ts_mutex_unlock(&pager->lock);
+	ts_mutex_unlock(&pager->gate);
 }
 
 /* So many ops other threads may issue before a capture that begins is known. */

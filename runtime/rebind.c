@@ -8,9 +8,12 @@
 
 void ts_pager_context_gone(struct ts_pager *pager, CUcontext context)
 {
+	/* The mover, if at work, is done with its streams and events. */
+	ts_mutex_lock(&pager->gate);
 	ts_mutex_lock(&pager->lock);
 	ts_streams_context_gone(&pager->streams, context);
 	ts_mutex_unlock(&pager->lock);
+	ts_mutex_unlock(&pager->gate);
 }
 
 CUcontext ts_pager_context(struct ts_pager *pager)
