@@ -47,12 +47,12 @@ unsigned int ts_pager_chores(struct ts_pager *pager)
 	return what;
 }
 
-int ts_pager_grow_host(struct ts_pager *pager, size_t slots, bool plain)
+/* With `pinning`, under which the pager's context stays what it is. */
+static int grow_host(struct ts_pager *pager, size_t slots, bool plain)
 {
 	struct ts_hostslab *slab;
 	int rc = 0;
 
-	ts_mutex_lock(&pager->pinning);
 	ts_mutex_lock(&pager->lock);
 	/* Another thread may just have done it. */
 	if (slots <= pager->host.free_slots)
@@ -65,6 +65,15 @@ int ts_pager_grow_host(struct ts_pager *pager, size_t slots, bool plain)
 	pager->pins_no_more = rc && !plain;
 out:
 	ts_mutex_unlock(&pager->lock);
+	return rc;
+}
+
+int ts_pager_grow_host(struct ts_pager *pager, size_t slots, bool plain)
+{
+	int rc;
+
+	ts_mutex_lock(&pager->pinning);
+	rc = grow_host(pager, slots, plain);
 	ts_mutex_unlock(&pager->pinning);
 	return rc;
 }
@@ -80,9 +89,11 @@ static void pin(struct ts_pager *pager)
 	ts_mutex_unlock(&pager->lock);
 	if (!slots)
 		return;
+	ts_mutex_lock(&pager->pinning);
 	entered = ts_pager_enter_moving(pager, TS_BEGIN_BESIDE_CAPTURE, &mode);
-	ts_pager_grow_host(pager, slots, false);
+	grow_host(pager, slots, false);
 	ts_pager_leave_moving(pager, TS_BEGIN_BESIDE_CAPTURE, mode, entered);
+	ts_mutex_unlock(&pager->pinning);
 }
 
 /* As the mover, unless another thread is it: it is soon asked for again. */

@@ -75,7 +75,7 @@ struct ts_pager {
 	uint64_t near_capture; /* it may have begun to up to this op */
 	bool pins_no_more;     /* the driver refused to pin ahead of need */
 
-	/* Guarded by gate; written with the lock too. */
+	/* Guarded by gate or pinning; written with both, and the lock. */
 	CUcontext context;
 
 	/* Guarded by gate. */
