@@ -479,11 +479,16 @@ void ts_agent_primary_retained(CUdevice device, CUcontext context)
 void ts_agent_primary_release(CUdevice device)
 {
 	CUcontext context = primary_of(device);
+	struct ts_pager *pager;
 
 	if (!context)
 		return;
 	wait_for_context(context);
 	leave_context(device, context);
+	/* If it goes, its streams and events go under what still works. */
+	pager = ts_agent_pager(device);
+	if (pager)
+		ts_pager_rest(pager);
 }
 
 void ts_agent_primary_gone(CUdevice device)

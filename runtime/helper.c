@@ -176,6 +176,15 @@ void ts_helper_ask(struct ts_helper *helper, unsigned int what)
 		helper->work(helper->data, own);
 }
 
+void ts_helper_rest(struct ts_helper *helper)
+{
+	ts_mutex_lock(&state);
+	helper->asked = 0;
+	while (helper->working)
+		ts_cond_wait(&helper->change, &state);
+	ts_mutex_unlock(&state);
+}
+
 void ts_helper_stop(struct ts_helper *helper, bool exiting)
 {
 	struct timespec until;

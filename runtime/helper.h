@@ -41,6 +41,9 @@ void ts_helper_init(struct ts_helper *helper, bool threaded,
 /* Has @what done: soon, or before this returns. */
 void ts_helper_ask(struct ts_helper *helper, unsigned int what);
 
+/* What was asked for is done, or forgotten: nothing needs it. */
+void ts_helper_rest(struct ts_helper *helper);
+
 /*
  * Ends the thread once it has done what it is at; what is asked for later the
  * asker does. At the process's exit it is waited for a second at most, for it

@@ -115,6 +115,11 @@ static void forget_chunks(struct ts_list *list)
 	}
 }
 
+void ts_pager_rest(struct ts_pager *pager)
+{
+	ts_helper_rest(&pager->helper);
+}
+
 void ts_pager_quiet(struct ts_pager *pager)
 {
 	ts_helper_stop(&pager->helper, true);

@@ -104,6 +104,9 @@ enum ts_begin_flags {
 int ts_pager_create(const struct ts_gpu_ops *ops,
         const struct ts_pager_options *options, struct ts_pager **ret_pager);
 
+/* Until the next op no thread of the agent's makes calls. */
+void ts_pager_rest(struct ts_pager *pager);
+
 /* The process ends: no thread of the agent's makes calls from now on. */
 void ts_pager_quiet(struct ts_pager *pager);
 
