@@ -164,6 +164,12 @@ static bool comes(struct ts_op *op)
 {
 	enum ts_proof_phase phase = atomic_load(&ts_proof.phase);
 
+	/* No capture would survive what follows. */
+	if (atomic_load(&ts_agent.capturing)) {
+		if (phase == TS_PROOF_RUNNING)
+			ts_proof_step_leave("a capture has begun");
+		return false;
+	}
 	if (phase == TS_PROOF_RESULTS) {
 		if (take_results())
 			return true;

@@ -73,6 +73,7 @@ struct ts_proof {
 	uint8_t *unstable;         /* by block of the step: changed unseen */
 	unsigned int done;         /* shadow steps that were judged */
 	unsigned int given_up;     /* and that were left */
+	bool left;                 /* the last of these, not waited for */
 	uint64_t waited;           /* ops, for a step to begin */
 	uint64_t replays;          /* launches made for it */
 	uint64_t looked_bytes;

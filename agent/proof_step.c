@@ -80,6 +80,10 @@ int ts_proof_step_start(void)
 		return -ENODEV;
 	ts_proof.context = context;
 	rc = set_up();
+	/* What a step that was left has on its way uses scratch and results. */
+	if (!rc && ts_proof.left)
+		rc = ts_gpu_errno(ts_agent.ops->ctx_synchronize());
+	ts_proof.left &= rc != 0;
 	if (!rc)
 		rc = ts_checks_clear(ts_proof.checks);
 	if (rc)
@@ -129,11 +133,13 @@ void ts_proof_step_leave(const char *why)
 {
 	ts_log(TS_LOG_DEBUG, "proof: shadow step left at op %u of %u: %s",
 	        ts_proof.at, ts_proof.step->op_count, why);
-	/* What is on its way still uses them; freeing waits for that. */
+	/*
+	 * What is on its way still uses them: the next shadow step waits for
+	 * that, and freeing does. Here something may capture.
+	 */
 	put_outputs(TS_STREAM_LEGACY);
-	if (ts_agent.ops->ctx_synchronize() != CUDA_SUCCESS)
-		ts_log(TS_LOG_DEBUG, "proof: the device did not come to rest");
 	ts_proof.stamp = 0;
+	ts_proof.left = true;
 	ts_proof.given_up++;
 	atomic_store(&ts_proof.phase, TS_PROOF_WAITING);
 }
