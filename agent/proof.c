@@ -49,6 +49,7 @@ static void forget_step(void)
 	ts_closures_destroy(ts_proof.closures);
 	ts_proof.closures = NULL;
 	ts_proof.step = NULL;
+	ts_proof.looked = false;
 	ts_proof.done = 0;
 	ts_proof.given_up = 0;
 	ts_proof.waited = 0;

@@ -6,12 +6,14 @@
  *
  * In a shadow step everything runs as always and the agent looks. Around each
  * op it takes sums of what the op touches: what changed was written, whatever
- * the op's name says. An op that no rule refuses (verdict.h) is launched again
- * right behind itself, twice, with this step's parameters but for the addresses
- * of what it makes: these lead to memory that holds one pattern, then another.
- * What it makes must come out the same both times, must be what it made the
- * first time wherever it writes, and it must write everything that the first
- * launch changed; nothing else may change. Two shadow steps have to agree.
+ * the op's name says. In a first one that is all: what changes an operand is
+ * known before anything is launched again. From then on an op that does not,
+ * and that no rule refuses (verdict.h), is launched again right behind itself,
+ * twice, with this step's parameters but for the addresses of what it makes:
+ * these lead to memory that holds one pattern, then another. What it makes must
+ * come out the same both times, must be what it made the first time wherever it
+ * writes, and it must write everything that the first launch changed; nothing
+ * else may change. Two such steps have to agree.
  *
  * Functions run on the program's threads inside its CUDA calls; one lock, taken
  * before the pager's gate.

@@ -71,6 +71,7 @@ struct ts_proof {
 	enum ts_verdict *verdicts; /* by op */
 	uint8_t *agreed;           /* by op: shadow steps in a row */
 	uint8_t *unstable;         /* by block of the step: changed unseen */
+	bool looked;               /* a step went by with sums alone */
 	unsigned int done;         /* shadow steps that were judged */
 	unsigned int given_up;     /* and that were left */
 	bool left;                 /* the last of these, not waited for */

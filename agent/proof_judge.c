@@ -29,6 +29,18 @@ static enum ts_verdict judge_outputs(const struct ts_proof_trial *trial)
 	return written ? TS_VERDICT_PROVED : TS_VERDICT_WRITES_NOTHING;
 }
 
+static bool changes_operand(const struct ts_proof_trial *trial)
+{
+	const struct ts_proof_touch *touches =
+	        &ts_proof.touches[trial->first_touch];
+
+	for (uint32_t i = 0; i < trial->touch_count; i++)
+		if (!touches[i].scratch &&
+		        differ(touches[i].before, touches[i].after))
+			return true;
+	return false;
+}
+
 static enum ts_verdict judge_trial(const struct ts_proof_trial *trial)
 {
 	const struct ts_proof_touch *touches =
@@ -36,14 +48,12 @@ static enum ts_verdict judge_trial(const struct ts_proof_trial *trial)
 
 	if (trial->failed != TS_VERDICT_OPEN)
 		return trial->failed;
-	for (uint32_t i = 0; i < trial->touch_count; i++) {
-		if (touches[i].scratch)
-			continue;
-		if (differ(touches[i].before, touches[i].after))
-			return TS_VERDICT_CHANGES_OPERAND;
-		if (differ(touches[i].after, touches[i].again))
+	if (changes_operand(trial))
+		return TS_VERDICT_CHANGES_OPERAND;
+	for (uint32_t i = 0; i < trial->touch_count; i++)
+		if (!touches[i].scratch &&
+		        differ(touches[i].after, touches[i].again))
 			return TS_VERDICT_CHANGES_OTHERS;
-	}
 	return judge_outputs(trial);
 }
 
@@ -106,8 +116,12 @@ void ts_proof_judge(void)
 	for (uint32_t i = 0; i < ts_proof.step->op_count; i++) {
 		if (ts_proof.trials[i].tried)
 			settle(i, judge_trial(&ts_proof.trials[i]));
+		else if (ts_proof.verdicts[i] == TS_VERDICT_OPEN &&
+		         changes_operand(&ts_proof.trials[i]))
+			settle(i, TS_VERDICT_CHANGES_OPERAND);
 		find_unstable(i);
 	}
 	refuse_unstable();
-	ts_proof.done++;
+	ts_proof.done += ts_proof.looked;
+	ts_proof.looked = true;
 }

@@ -236,7 +236,8 @@ void ts_proof_step_comes(struct ts_op *op)
 
 		if (rc)
 			ts_proof_step_leave(strerror(-rc));
-	} else if (may_try(ts_proof.verdicts[ts_proof.at])) {
+	} else if (ts_proof.looked && may_try(ts_proof.verdicts[ts_proof.at])) {
+		/* What works in place would do so on live memory. */
 		prepare(op, trial);
 	}
 }

@@ -161,19 +161,19 @@ def disturbed(spec, content, percent):
 def all_cases():
     gpt = Spec(
         TRAIN_GPT,
-        ("--steps", 14, "--dropout", 0.1, "--attention", "manual", "--layers",
+        ("--steps", 16, "--dropout", 0.1, "--attention", "manual", "--layers",
          2, "--width", 128, "--sequence", 64, "--batch", 4, "--vocabulary",
          512),
     )
-    refused = Spec(WORKLOADS / "refused.py", ("--steps", 16))
+    refused = Spec(WORKLOADS / "refused.py", ("--steps", 18))
     vision = Spec(
         WORKLOADS / "vision.py",
-        ("resnet18", "--batch", 8, "--size", 64, "--steps", 16),
+        ("resnet18", "--batch", 8, "--size", 64, "--steps", 18),
     )
-    bert = Spec(WORKLOADS / "language_model.py", ("bert-large", "--steps", 14))
-    dropout = Spec(TRAIN_GPT, (*LARGE, 16, "--dropout", 0.1))
+    bert = Spec(WORKLOADS / "language_model.py", ("bert-large", "--steps", 16))
+    dropout = Spec(TRAIN_GPT, (*LARGE, 18, "--dropout", 0.1))
     evaluating = Spec(
-        TRAIN_GPT, (*LARGE, 20, "--dropout", 0.1, "--eval-every", 3)
+        TRAIN_GPT, (*LARGE, 22, "--dropout", 0.1, "--eval-every", 3)
     )
     between = Spec(WORKLOADS / "disturbed.py")
     small = Spec(
