@@ -20,8 +20,13 @@ bool ts_pager_adopt(struct ts_pager *pager, uint64_t base, uint64_t bytes)
 bool ts_pager_could_map(struct ts_pager *pager, uint64_t bytes,
         struct ts_shortage *ret_shortage)
 {
+	/* What is in use is asked of the current context's device. */
+	bool entered = ts_pager_enter_context(pager), fits;
+
 	*ret_shortage = (struct ts_shortage){0};
-	return ts_pager_can_ever_fit(pager, bytes, ret_shortage);
+	fits = ts_pager_can_ever_fit(pager, bytes, ret_shortage);
+	ts_pager_leave_context(pager, entered);
+	return fits;
 }
 
 /* Waits for everything, as cuMemFree does. Gate held. */
