@@ -7,7 +7,9 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/list.h"
+#include "agent/base/log.h"
 #include "agent/base/units.h"
+#include "agent/remake.h"
 #include "runtime/adopt.h"
 
 struct reservation {
@@ -106,6 +108,10 @@ CUresult ts_virtual_before_free(CUdeviceptr base)
 	ts_mutex_unlock(&memory.lock);
 	if (!gone || rc != CUDA_SUCCESS)
 		return rc;
+	/* What was freed there may be needed to make something again. */
+	if (!ts_remake_all())
+		ts_log(TS_LOG_DEBUG,
+		        "remake: not all could be before a range was freed");
 	/* A pager that is gone has left it. */
 	if (is_pager(gone->pager))
 		rc = ts_pager_abandon(gone->pager, base);
