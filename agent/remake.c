@@ -375,9 +375,10 @@ static int make_for(const struct ts_op *op)
 			i++;
 			continue;
 		}
-		/* Another takes its place. */
-		rc = closure->to_op == remake.at ? make_again(i)
-		                                 : make_early(i);
+		/* Another takes its place. In order on one stream alone. */
+		rc = closure->to_op == remake.at && op->stream == item->stream
+		             ? make_again(i)
+		             : make_early(i);
 	}
 	return rc;
 }
