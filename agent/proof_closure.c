@@ -308,6 +308,19 @@ static int get(struct ts_making *making, uint64_t bytes, uint64_t *ret_address)
 	        &ts_proof.scratch, bytes, making->stream, ret_address);
 }
 
+/* Does the op read what the op that made @value wrote in this step too? */
+static bool is_made_here(const struct ts_closures *closures, uint32_t value,
+        const struct ts_kept_use *use)
+{
+	uint32_t writer = closures->graph.writer[value], made;
+
+	if (writer == TS_NONE || !closures->kept[writer].there)
+		return false;
+	made = use_of(closures, value, writer);
+	return made != UINT32_MAX &&
+	       closures->kept[writer].uses[made].serial == use->serial;
+}
+
 /* A place for everything that op @op makes, and what it reads. */
 static enum ts_verdict plan_op(
         struct ts_making *making, uint32_t op, bool with_leaves)
@@ -338,10 +351,14 @@ static enum ts_verdict plan_op(
 			making->buffer_count++;
 			continue;
 		}
-		if (!with_leaves || read[i] == TS_NONE ||
-		        !ts_graph_alive(&closures->graph, read[i],
-		                making->closure->to_op))
+		if (!with_leaves || read[i] == TS_NONE)
 			continue;
+		if (!ts_graph_alive(&closures->graph, read[i],
+		            making->closure->to_op)) {
+			if (!is_made_here(closures, read[i], &kept->uses[i]))
+				return TS_VERDICT_LEAF_CHANGED;
+			continue;
+		}
 		verdict = add_leaf(making, &kept->uses[i]);
 		if (verdict != TS_VERDICT_OPEN)
 			return verdict;
