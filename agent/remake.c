@@ -343,19 +343,38 @@ static bool overlap(const struct ts_kept_use *kept, const struct ts_use *use)
 	       kept->address < use->address + use->bytes;
 }
 
-/* Does the op touch the value, or memory of a leaf that was freed? */
+/* Does the step have it that the op which comes writes its use @index? */
+static bool writes(uint32_t index)
+{
+	const struct ts_observed *step = remake.closures->step;
+	const struct ts_rec_op *rec = &step->step.ops[remake.at];
+	uint64_t use = rec->first_use - step->step.first_use + index;
+
+	return index < rec->use_count &&
+	       step->devices[0].values.use_write[use] != TS_NONE;
+}
+
+/*
+ * Does the op touch the value, or memory of a leaf that was freed, or write a
+ * leaf? Where the step has it so that is no leaf: another block came.
+ */
 static bool disturbs(const struct ts_op *op, const struct given_up *item)
 {
+	uint32_t recorded = 0;
+
 	for (size_t i = 0; i < op->count; i++) {
 		const struct ts_use *use = &op->uses[i];
+		uint32_t index = recorded;
 
+		recorded += !use->doubtful;
 		if (use->unused)
 			continue;
 		if (overlap(&item->value, use))
 			return true;
 		for (unsigned int k = 0; k < item->leaf_count; k++)
 			if (overlap(&item->leaves[k], use) &&
-			        item->leaves[k].serial != use->serial)
+			        (item->leaves[k].serial != use->serial ||
+			                writes(index)))
 				return true;
 	}
 	return false;
@@ -400,8 +419,8 @@ CUresult ts_remake_comes(const struct ts_op *op, bool may_begin)
 	const struct ts_observed *step = remake.closures->step;
 	int rc = 0;
 
-	if (!remake.on_step && !remake.count && may_begin && is_pressed() &&
-	        op->signature == step->signatures[0]) {
+	if (!remake.on_step && !remake.count && may_begin &&
+	        op->signature == step->signatures[0] && is_pressed()) {
 		ts_closures_forget(remake.closures);
 		remake.on_step = true;
 		remake.at = 0;
