@@ -4,6 +4,7 @@
  * the check that an operation touches only memory it may. simgpu_block takes
  * the lock itself, from any thread; the rest is called under it.
  */
+#include "start.h"
 #include "tests/simgpu/driver/content.h"
 #include "tests/simgpu/driver/mutate.h"
 #include "tests/simgpu/driver/simgpu_private.h"
