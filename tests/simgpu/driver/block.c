@@ -4,10 +4,10 @@
  * the check that an operation touches only memory it may. simgpu_block takes
  * the lock itself, from any thread; the rest is called under it.
  */
-#include "start.h"
 #include "tests/simgpu/driver/content.h"
 #include "tests/simgpu/driver/mutate.h"
 #include "tests/simgpu/driver/simgpu_private.h"
+#include "tests/simgpu/driver/start.h"
 
 #include <stdio.h>
 #include <stdlib.h>
