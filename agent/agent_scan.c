@@ -2,14 +2,15 @@
 /*
  * Tables of addresses on the device: those that a library is about to follow,
  * and those that a kernel has written. Reading one back costs a wait: of a
- * kernel's small blocks it is done at the first op of each signature, again
- * where its parameters hold addresses elsewhere, and each time where addresses
- * were found.
+ * kernel's small blocks, unless its name tells that it writes plain numbers, it
+ * is done at the first op of each signature, again where its parameters hold
+ * addresses elsewhere, and each time where addresses were found.
  */
 #include <stdlib.h>
 
 #include "agent/agent_internal.h"
 #include "agent/hash.h"
+#include "agent/numbers.h"
 
 static bool captures(ts_stream_key stream)
 {
@@ -216,7 +217,7 @@ static void note_writer(uint64_t signature, uint64_t key, bool of_addresses)
 void ts_agent_scan_written(const struct ts_op *op)
 {
 	CUdevice device = -1;
-	bool read = true, any = false;
+	bool read = true, any = false, numbers;
 	uint64_t key;
 
 	/* A collective ends when its peers begin: this thread may be theirs. */
@@ -228,7 +229,8 @@ void ts_agent_scan_written(const struct ts_op *op)
 	if (!is_due(op->signature, key) ||
 	        ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS)
 		return;
-	for (size_t i = 0; i < op->count && read; i++) {
+	numbers = op->func && ts_writes_numbers(op->func->name);
+	for (size_t i = 0; i < op->count && read && !numbers; i++) {
 		const struct ts_use *use = &op->uses[i];
 
 		/* What another stream may be at work on is not read. */

@@ -5,6 +5,7 @@
 #include "agent/funcs.h"
 #include "agent/kernel.h"
 #include "agent/layout.h"
+#include "agent/numbers.h"
 #include "agent/regions.h"
 #include "agent/shapes.h"
 #include "tests/unit/suite.h"
@@ -183,6 +184,31 @@ START_TEST(types_of_parameters_come_from_the_name)
 }
 END_TEST
 
+START_TEST(names_tell_what_writes_no_addresses)
+{
+	ck_assert(ts_writes_numbers(
+	        "void at::native::(anonymous namespace)::layer_norm_kernel<"
+	        "float>(int, float const*, float*)"));
+	ck_assert(ts_writes_numbers("ampere_sgemm_128x64_nn"));
+	/* A name that only ends so. */
+	ck_assert(ts_writes_numbers("void at::native::prolong<float>(float*)"));
+	ck_assert(!ts_writes_numbers(
+	        "void at::native::vectorized_elementwise_kernel<4, "
+	        "at::native::FillFunctor<long>, std::array<char*, 1ul> "
+	        ">(int)"));
+	ck_assert(!ts_writes_numbers("void at::native::CatArrayBatchedCopy<"
+	                             "at::native::OpaqueType<8u> >(int)"));
+	ck_assert(!ts_writes_numbers(
+	        "void at::native::gather<float>(float const**, float*)"));
+	ck_assert(!ts_writes_numbers(
+	        "void "
+	        "at::cuda::detail::prepare_grouped_gemm_data<float>(float*)"));
+	ck_assert(!ts_writes_numbers("grouped_gemm_setup"));
+	ck_assert(!ts_writes_numbers("triton_poi_fused_0"));
+	ck_assert(!ts_writes_numbers("?"));
+}
+END_TEST
+
 START_TEST(stale_slots_of_a_concatenation_are_left_out)
 {
 	const struct ts_param params[] = {{0, 8}, {8, 3392}};
@@ -215,6 +241,7 @@ static void add(TCase *tests)
 	tcase_add_test(tests, a_step_that_is_not_all_there_makes_no_shape);
 	tcase_add_test(tests, the_shape_not_seen_for_longest_gives_way);
 	tcase_add_test(tests, types_of_parameters_come_from_the_name);
+	tcase_add_test(tests, names_tell_what_writes_no_addresses);
 	tcase_add_test(tests, stale_slots_of_a_concatenation_are_left_out);
 }
 

@@ -52,6 +52,39 @@ static void up_and_down(void)
 	OK(cuMemcpyDtoH(seen, p, BYTES));
 }
 
+static void down_to_locked_dropped(void)
+{
+	static unsigned char data[BYTES];
+	unsigned char *locked;
+	CUdeviceptr p;
+
+	client_start();
+	memset(data, 3, sizeof(data));
+	p = race_device(BYTES);
+	OK(cuMemHostAlloc((void **)&locked, BYTES, 0));
+	OK(cuMemcpyHtoD(p, data, BYTES));
+	OK(cuMemcpyDtoH(locked, p, BYTES)); /* move 1 */
+	OK(cuMemcpyDtoH(seen, p, BYTES));
+	ck_assert_int_eq(locked[0], 0);
+	ck_assert_int_eq(seen[0], 3);
+	ck_assert_int_eq(seen[BYTES - 1], 3);
+}
+
+static void down_to_locked_shortened(void)
+{
+	unsigned char *locked;
+	CUdeviceptr p;
+
+	client_start();
+	p = race_device(8 * BYTES);
+	OK(cuMemHostAlloc((void **)&locked, 8 * BYTES, 0));
+	OK(cuMemsetD8(p, 3, 8 * BYTES));
+	OK(cuMemcpyDtoH(locked, p, 8 * BYTES)); /* shorten 1 */
+	ck_assert_int_eq(locked[0], 3);
+	ck_assert_int_eq(locked[6 * BYTES - 1], 3);
+	ck_assert_int_eq(locked[6 * BYTES], 0);
+}
+
 static void up_and_down_dropped(void)
 {
 	up_and_down();
@@ -210,12 +243,22 @@ START_TEST(settings_that_make_no_sense_stop_the_driver)
 }
 END_TEST
 
+/* Others, as up_and_down's, are not counted. */
+START_TEST(copies_of_locked_memory_alone)
+{
+	ck_assert(!harmless(down_to_locked_dropped, "move:1", "bytes of it"));
+	ck_assert(!harmless(
+	        down_to_locked_shortened, "shorten:1", "bytes of it"));
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tests = tcase_create("race_mutate");
 
 	tcase_add_test(tests, dropped_copy_is_missing);
 	tcase_add_test(tests, truncated_copy_lacks_its_end);
+	tcase_add_test(tests, copies_of_locked_memory_alone);
 	tcase_add_test(tests, overwritten_copy_was_dead);
 	tcase_add_test(tests, same_bytes_again_change_nothing);
 	tcase_add_test(tests, skipped_launch_reaches_the_host_through_others);

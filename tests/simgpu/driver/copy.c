@@ -193,6 +193,13 @@ static void each_row(const struct plan *plan,
 	}
 }
 
+/* Between a device and page-locked memory. */
+static bool is_locked(const struct plan *plan)
+{
+	return plan->src.known && plan->dst.known &&
+	       plan->src.device != plan->dst.device;
+}
+
 /* Splits off what a mutation, if there is one, leaves out. Of slices, as of
  * rows, it is the last. */
 static void mutate(
@@ -200,8 +207,8 @@ static void mutate(
 {
 	bool slices = plan->depth > 1, rows = slices || plan->height > 1;
 	uint64_t n = slices ? plan->depth : rows ? plan->height : plan->width;
-	uint64_t kept = sg_mutate_copy(
-	        plan->width * plan->height * plan->depth, rows ? n : 1);
+	uint64_t kept = sg_mutate_copy(plan->width * plan->height * plan->depth,
+	        rows ? n : 1, is_locked(plan));
 	struct plan *lost = ret_lost;
 
 	*ret_kept = *lost = *plan;
@@ -285,6 +292,7 @@ static CUresult issue(
 		op->engine = SG_ENGINE_D2H;
 		op->fixed_ns = op->dev->model.copy_latency_ns;
 	}
+	op->dev->count.locked_copies += is_locked(plan);
 	mutate(plan, &kept, &lost);
 	if (kept.width && kept.height && kept.depth) {
 		add_accesses(op, &plan->src, &kept, false);

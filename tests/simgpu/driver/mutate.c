@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * SIMGPU_MUTATE="kind:k", a list separated by commas: the k-th copy is dropped
- * (copy) or loses its end (truncate), the k-th launch does nothing (launch),
+ * (copy) or loses its end (truncate), the same of those between a device and
+ * page-locked memory (move, shorten), the k-th launch does nothing (launch),
  * the k-th event wait is left out (wait); counted from 1 in order of arrival.
  * Everything takes its time as before. The report says what was done, and
  * whether it was harmless.
@@ -27,12 +28,14 @@
 enum kind {
 	KIND_COPY,
 	KIND_TRUNCATE,
+	KIND_MOVE,
+	KIND_SHORTEN,
 	KIND_LAUNCH,
 	KIND_WAIT,
 	KIND_COUNT,
 };
 static const char *const kind_names[KIND_COUNT] = {
-        "copy", "truncate", "launch", "wait"};
+        "copy", "truncate", "move", "shorten", "launch", "wait"};
 
 enum order {
 	ORDER_OPEN,      /* the stream has had no op since */
@@ -97,8 +100,9 @@ int sg_mutate_read(const char *list)
 		       "SIMGPU_RACES=on");
 		err = -EINVAL;
 	} else if (err) {
-		sg_say("SIMGPU_MUTATE=\"%s\": want copy, truncate, launch or "
-		       "wait, each :k, a list separated by commas",
+		sg_say("SIMGPU_MUTATE=\"%s\": want copy, truncate, move, "
+		       "shorten, launch or wait, each :k, a list separated by "
+		       "commas",
 		        list);
 	}
 	free(copy);
@@ -129,16 +133,22 @@ static void begin_loss(struct mutation *mutation, uint64_t bytes)
 	losing = mutation;
 }
 
-uint64_t sg_mutate_copy(uint64_t bytes, uint64_t rows)
+uint64_t sg_mutate_copy(uint64_t bytes, uint64_t rows, bool locked)
 {
 	uint64_t whole = rows > 1 ? rows : bytes;
-	struct mutation *drop, *truncate;
+	struct mutation *drop, *truncate, *move = NULL, *shorten = NULL;
 
 	losing = NULL;
 	if (!n_mutations)
 		return whole;
 	drop = next(KIND_COPY);
 	truncate = next(KIND_TRUNCATE);
+	if (locked) {
+		move = next(KIND_MOVE);
+		shorten = next(KIND_SHORTEN);
+	}
+	drop = drop ? drop : move;
+	truncate = truncate ? truncate : shorten;
 	if (drop) {
 		begin_loss(drop, bytes);
 		return 0;

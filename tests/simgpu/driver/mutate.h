@@ -15,9 +15,10 @@ int sg_mutate_read(const char *list);
 /* SIMGPU_MUTATE is set. */
 bool sg_mutating(void);
 
-/* The next copy, of so many bytes in one row or several: how many rows, or of
- * a single row how many bytes, are to be kept. */
-uint64_t sg_mutate_copy(uint64_t bytes, uint64_t rows);
+/* The next copy, of so many bytes in one row or several; locked: between a
+ * device and page-locked memory. How many rows, or of a single row how many
+ * bytes, are to be kept. */
+uint64_t sg_mutate_copy(uint64_t bytes, uint64_t rows, bool locked);
 /* A piece of that copy is left out. */
 void sg_mutate_lose(uint64_t dst, uint64_t src, uint64_t bytes);
 /* The next launch, described but not enqueued: gives it its effect, or takes

@@ -100,6 +100,7 @@ static json_t *device_json(const struct sg_device *dev)
 	        {"allocated_peak_bytes", dev->allocated_peak_bytes},
 	        {"launches", count->launches},
 	        {"copies", count->copies},
+	        {"locked_copies", count->locked_copies},
 	        {"memsets", count->memsets},
 	        {"bytes_h2d", count->bytes_h2d},
 	        {"bytes_d2h", count->bytes_d2h},

@@ -152,6 +152,7 @@ enum sg_engine_id {
 
 struct sg_counters {
 	uint64_t launches, copies, memsets, bytes_h2d, bytes_d2h, bytes_d2d;
+	uint64_t locked_copies; /* between a device and page-locked memory */
 	uint64_t vmm_calls, memory_errors, unknown_kernels, unknown_launches;
 	uint64_t api_calls;
 	uint64_t races, possible_races, event_waits;
