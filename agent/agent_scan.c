@@ -186,11 +186,18 @@ static bool is_due(uint64_t signature, uint64_t key)
 		return false;
 	ts_mutex_lock(&ts_agent.tables.lock);
 	due = is_due_locked(find_writer(signature), key);
-	ts_mutex_unlock(&ts_agent.tables.lock);
 	if (!due)
 		atomic_store_explicit(
 		        clean_slot(key), key, memory_order_relaxed);
+	ts_mutex_unlock(&ts_agent.tables.lock);
 	return due;
+}
+
+/* A signature was found to write addresses: none of its keys may stay. */
+static void forget_clean_locked(void)
+{
+	for (size_t i = 0; i < CLEAN_SLOTS; i++)
+		atomic_store_explicit(&clean[i], 0, memory_order_relaxed);
 }
 
 /* Without memory for it the next one is looked into again. */
@@ -208,8 +215,10 @@ static void note_writer(uint64_t signature, uint64_t key, bool of_addresses)
 	}
 	if (writer && writer->count < PATTERNS_MAX)
 		writer->patterns[writer->count++] = key;
-	if (writer && of_addresses)
+	if (writer && of_addresses && !writer->of_addresses) {
 		writer->of_addresses = true;
+		forget_clean_locked();
+	}
 	ts_mutex_unlock(&tables->lock);
 	free(made);
 }
