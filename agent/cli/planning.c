@@ -2,6 +2,8 @@
 #include "agent/cli/planning.h"
 
 #include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
 
 #include "planner/profile_json.h"
 
@@ -16,6 +18,40 @@ int ts_cli_load_profile(const char *path, struct ts_profile *ret_profile)
 		return ts_cli_bad("tapeswap schema profile shows the format",
 		        "%s: %s: %s", path, error.path, error.message);
 	return TS_EXIT_YES;
+}
+
+int ts_cli_with_pair(int argc, char **argv, const char *usage,
+        int (*run)(const struct ts_cli_pair *pair))
+{
+	static const struct option options[] = {
+	        {"output", required_argument, NULL, 'o'},
+	        {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+	struct ts_cli_pair pair = {.output = "-"};
+	int option, status;
+
+	while ((option = getopt_long(argc, argv, "o:h", options, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(usage, stdout);
+			return TS_EXIT_YES;
+		}
+		if (option != 'o') {
+			fputs(usage, stderr);
+			return TS_EXIT_BAD;
+		}
+		pair.output = optarg;
+	}
+	if (argc - optind != 2) {
+		fputs(usage, stderr);
+		return TS_EXIT_BAD;
+	}
+	pair.profile_path = argv[optind];
+	pair.plan_path = argv[optind + 1];
+	status = ts_cli_load_profile(pair.profile_path, &pair.profile);
+	if (status)
+		return status;
+	status = run(&pair);
+	ts_profile_finish(&pair.profile);
+	return status;
 }
 
 int ts_cli_read_limit(

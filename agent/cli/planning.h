@@ -10,6 +10,20 @@
 /* Loads and checks a profile; reports what is wrong. An exit status. */
 int ts_cli_load_profile(const char *path, struct ts_profile *ret_profile);
 
+/* "PROFILE PLAN [-o FILE]" on the command line. */
+struct ts_cli_pair {
+	const char *profile_path, *plan_path;
+	const char *output; /* "-": stdout */
+	struct ts_profile profile;
+};
+
+/*
+ * Reads such a command line, loads the profile and gives both to @run, whose
+ * exit status it returns; @usage is printed where it is asked for or wanting.
+ */
+int ts_cli_with_pair(int argc, char **argv, const char *usage,
+        int (*run)(const struct ts_cli_pair *pair));
+
 /*
  * Reads --limit: bytes, KiB/MiB/GiB, or % of the unlimited peak. Reports what
  * is wrong. An exit status.

@@ -4,7 +4,6 @@
  * nothing beside it: memory against the limit, timeline, decisions, limits
  * against step times, and verdicts where the profile has them.
  */
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -259,9 +258,10 @@ static int write_page(struct report *r, const char *path)
 	           : TS_EXIT_YES;
 }
 
-static int report(const char *profile_path, const struct ts_profile *profile,
-        const char *plan_path, const char *path)
+static int report(const struct ts_cli_pair *pair)
 {
+	const struct ts_profile *profile = &pair->profile;
+	const char *plan_path = pair->plan_path, *path = pair->output;
 	struct ts_input_error error;
 	struct ts_graph graph;
 	struct ts_plan plan;
@@ -277,7 +277,7 @@ static int report(const char *profile_path, const struct ts_profile *profile,
 		return ts_cli_bad(NULL, "out of memory");
 	}
 	status = ts_cli_make_trace(&graph, &plan, plan_path, &trace);
-	root = json_load_file(profile_path, 0, NULL);
+	root = json_load_file(pair->profile_path, 0, NULL);
 	r.trace = trace;
 	r.profile_json = root;
 	if (!status)
@@ -291,32 +291,5 @@ static int report(const char *profile_path, const struct ts_profile *profile,
 
 int ts_cli_report(int argc, char **argv)
 {
-	static const struct option options[] = {
-	        {"output", required_argument, NULL, 'o'},
-	        {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-	struct ts_profile profile;
-	const char *path = "-";
-	int option, status;
-
-	while ((option = getopt_long(argc, argv, "o:h", options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(usage, stdout);
-			return TS_EXIT_YES;
-		}
-		if (option != 'o') {
-			fputs(usage, stderr);
-			return TS_EXIT_BAD;
-		}
-		path = optarg;
-	}
-	if (argc - optind != 2) {
-		fputs(usage, stderr);
-		return TS_EXIT_BAD;
-	}
-	status = ts_cli_load_profile(argv[optind], &profile);
-	if (status)
-		return status;
-	status = report(argv[optind], &profile, argv[optind + 1], path);
-	ts_profile_finish(&profile);
-	return status;
+	return ts_cli_with_pair(argc, argv, usage, report);
 }

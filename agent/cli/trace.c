@@ -8,7 +8,6 @@
 #include "agent/cli/trace.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -349,9 +348,10 @@ int ts_cli_make_trace(const struct ts_graph *graph, const struct ts_plan *plan,
 	return status;
 }
 
-static int trace(const struct ts_profile *profile, const char *plan_path,
-        const char *path)
+static int trace(const struct ts_cli_pair *pair)
 {
+	const struct ts_profile *profile = &pair->profile;
+	const char *plan_path = pair->plan_path, *path = pair->output;
 	struct ts_graph_options options = {0};
 	struct ts_input_error error;
 	struct ts_graph graph;
@@ -381,32 +381,5 @@ static int trace(const struct ts_profile *profile, const char *plan_path,
 
 int ts_cli_trace(int argc, char **argv)
 {
-	static const struct option options[] = {
-	        {"output", required_argument, NULL, 'o'},
-	        {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-	struct ts_profile profile;
-	const char *path = "-";
-	int option, status;
-
-	while ((option = getopt_long(argc, argv, "o:h", options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(usage, stdout);
-			return TS_EXIT_YES;
-		}
-		if (option != 'o') {
-			fputs(usage, stderr);
-			return TS_EXIT_BAD;
-		}
-		path = optarg;
-	}
-	if (argc - optind != 2) {
-		fputs(usage, stderr);
-		return TS_EXIT_BAD;
-	}
-	status = ts_cli_load_profile(argv[optind], &profile);
-	if (status)
-		return status;
-	status = trace(&profile, argv[optind + 1], path);
-	ts_profile_finish(&profile);
-	return status;
+	return ts_cli_with_pair(argc, argv, usage, trace);
 }
