@@ -11,10 +11,10 @@
 #include "agent/planned_view.h"
 #include "agent/recording.h"
 #include "agent/values.h"
+#include "planner/page_plan.h"
 #include "planner/plan.h"
 #include "planner/profile.h"
 #include "runtime/enforce.h"
-#include "runtime/plan_pages.h"
 
 /* A step as it was observed, and the device it is planned for. */
 struct ts_planned_step {

@@ -10,7 +10,7 @@
 #define TS_PLANNED_PREDICT_H
 
 #include "agent/planned_view.h"
-#include "runtime/plan_pages.h"
+#include "planner/page_plan.h"
 
 /* A range leaves or comes before an op of the step. */
 struct ts_planned_move {

@@ -17,8 +17,8 @@
 #ifndef TS_ENFORCE_H
 #define TS_ENFORCE_H
 
+#include "planner/page_plan.h"
 #include "runtime/pager.h"
-#include "runtime/plan_pages.h"
 
 /* What a page plan has to reckon with. */
 struct ts_enforce_survey {

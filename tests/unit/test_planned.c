@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/planned_cache.h"
-#include "runtime/plan_pages.h"
+#include "planner/page_plan.h"
 #include "tests/unit/suite.h"
 
 static bool push(struct ts_follow *follow, uint64_t signature)
