@@ -356,7 +356,7 @@ int ts_search_improve(struct ts_search *s, uint32_t evaluations)
 	for (uint32_t i = 0; i < im.n && combinations <= ENUMERATED; i++)
 		combinations *= im.movable[i].n_actions;
 	err = ts_model_anchor(s->model, &im.here, &outcome);
-	if (!err && combinations <= ENUMERATED) {
+	if (!err && combinations <= ENUMERATED && !s->no_enumeration) {
 		err = enumerate(&im, (uint32_t)combinations);
 		goto out_free;
 	}

@@ -92,6 +92,11 @@ struct ts_plan_options {
 	bool pages;
 	/* Values are kept or swapped, never replayed. */
 	bool no_replay;
+	/*
+	 * For tests: the local search looks at no short tape's combinations
+	 * one and all, so that it can be held against them.
+	 */
+	bool no_enumeration;
 };
 
 /* What ts_plan_make() does unless told otherwise. */

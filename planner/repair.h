@@ -40,6 +40,8 @@ struct ts_search {
 	bool no_swaps;
 	/* Replays are out of the question. */
 	bool swap_only;
+	/* See struct ts_plan_options. */
+	bool no_enumeration;
 	/* What searches on other graphs of the tape did (ts_model_runs()...).
 	 */
 	uint64_t runs_before, instrs_before;

@@ -259,6 +259,7 @@ static int seek_coarse(struct ts_search *s, uint64_t min_gap_bytes,
 	if (err)
 		goto out_finish;
 	search.swap_only = s->swap_only;
+	search.no_enumeration = s->no_enumeration;
 	err = seek(&search, evaluations);
 	if (!err && options->baselines && coarse.n_ops < TS_LONG_TAPE)
 		err = try_baselines(&search);
