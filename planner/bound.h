@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A lower bound on the step time of any plan. Pure.
+ * A lower bound on the step time of any plan that plan.json can express. Pure.
+ *
+ * Such a plan runs the ops of the step in their order and does one thing with
+ * each gap of a storage: it keeps, swaps or replays it. A replay is the static
+ * closure of the value that the gap ends with (graph.h: at most
+ * TS_CLOSURE_MAX launches, from what is on hand where it runs) and runs where
+ * the gap ends, or before that for another replay that reads the value. Not
+ * covered, for no plan can say it: launching again well ahead of the use, from
+ * inputs that are overwritten before the gap ends; longer closures; other
+ * orders of ops; values copied in part; copies that are compressed.
  *
  * At every op i, m(i) - limit bytes have to be off the device. Bytes that the
  * step itself wrote can be off only as far as the link could copy them out

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* `tapeswap bound PROFILE --limit L [--json]`: no plan is faster than this. */
+/*
+ * `tapeswap bound PROFILE --limit L [--json]`: no plan that plan.json can
+ * express is faster than this.
+ */
 #include "agent/cli/planning.h"
 
 #include <getopt.h>
@@ -10,8 +13,16 @@
 static const char usage[] = "usage: tapeswap bound PROFILE --limit L [--json]\n"
                             "\n"
                             "Prints a lower bound on the step time of any plan "
-                            "within L. Exit status\n"
-                            "1: no plan fits.\n";
+                            "within L that a plan\n"
+                            "file can express: ops in their order, each gap "
+                            "between two uses kept,\n"
+                            "swapped whole, or its value made again where the "
+                            "gap ends (or for\n"
+                            "another replay). Exit status 1: no plan fits.\n";
+
+/* What the bound is one of (planner/bound.h). */
+static const char scope[] = "plans that plan.json can express: replays run "
+                            "where a gap ends";
 
 static int print_bound(
         const struct ts_graph *g, uint64_t limit_bytes, bool as_json)
@@ -32,18 +43,20 @@ static int print_bound(
 		json_object_set_new(root, "unlimited",
 		        json_pack("{s:I}", "step_ns", (json_int_t)ideal_ns));
 		json_object_set_new(root, "bound",
-		        json_pack("{s:o}", "step_ns",
+		        json_pack("{s:o,s:s}", "step_ns",
 		                fits ? json_integer((json_int_t)bound_ns)
-		                     : json_null()));
+		                     : json_null(),
+		                "scope", scope));
 		if (ts_cli_write_json("-", root)) {
 			json_decref(root);
 			return ts_cli_bad(NULL, "cannot write");
 		}
 		json_decref(root);
 	} else if (fits) {
-		printf("bound %.3f ms, unlimited %.3f ms (%.2f %% of it)\n",
+		printf("bound %.3f ms, unlimited %.3f ms (%.2f %% of it)\n"
+		       "of %s\n",
 		        (double)bound_ns * 1e-6, (double)ideal_ns * 1e-6,
-		        100 * (double)ideal_ns / (double)bound_ns);
+		        100 * (double)ideal_ns / (double)bound_ns, scope);
 	} else {
 		printf("does not fit: op %u needs %.2f GiB at once\n",
 		        g->floor_op, (double)g->floor_bytes / (1 << 30));

@@ -110,7 +110,7 @@ static int run_baseline(struct ts_search *search, const char *policy,
 	return -ENOENT;
 }
 
-int ts_cli_policy_run(const struct ts_graph *graph, uint64_t limit_bytes,
+static int run_policy(const struct ts_graph *graph, uint64_t limit_bytes,
         const char *policy, struct ts_cli_result *ret_result)
 {
 	struct ts_search search;
@@ -120,9 +120,10 @@ int ts_cli_policy_run(const struct ts_graph *graph, uint64_t limit_bytes,
 		return err;
 	memset(ret_result, 0, sizeof(*ret_result));
 	ret_result->outcome.step_ns = TS_NEVER;
-	if (!strcmp(policy, "tapeswap"))
+	search.swap_only = !strcmp(policy, TS_POLICY_NO_REPLAY);
+	if (search.swap_only || !strcmp(policy, TS_POLICY_PLANNER))
 		err = run_planner(&search, TS_SEARCH_AUTO, ret_result);
-	else if (!strcmp(policy, "two-pass"))
+	else if (!strcmp(policy, TS_POLICY_TWO_PASS))
 		err = run_planner(&search, 0, ret_result);
 	else if (!strcmp(policy, "ga-seeded"))
 		err = run_genetic(&search, true, ret_result);
@@ -133,5 +134,22 @@ int ts_cli_policy_run(const struct ts_graph *graph, uint64_t limit_bytes,
 	if (!err)
 		err = ts_bound_step(graph, limit_bytes, &ret_result->bound_ns);
 	ts_search_finish(&search);
+	return err;
+}
+
+int ts_cli_policy_run(const struct ts_graph *graph, uint64_t limit_bytes,
+        const char *policy, struct ts_cli_result *ret_result)
+{
+	struct ts_graph plain;
+	int err;
+
+	if (strcmp(policy, TS_POLICY_NO_REPLAY))
+		return run_policy(graph, limit_bytes, policy, ret_result);
+	err = ts_graph_init(&plain, graph->profile,
+	        &(struct ts_graph_options){.no_replays = true});
+	if (err)
+		return err;
+	err = run_policy(&plain, limit_bytes, policy, ret_result);
+	ts_graph_finish(&plain);
 	return err;
 }

@@ -9,7 +9,14 @@
 #include "planner/graph.h"
 #include "planner/model.h"
 
-/* Names beside the baselines': "tapeswap" (the planner), "two-pass". */
+/*
+ * Names beside the baselines': "tapeswap" (the planner), "no-replay" (the
+ * planner, as mode plan asks it unless TAPESWAP_REPLAY is set), "two-pass".
+ */
+#define TS_POLICY_PLANNER   "tapeswap"
+#define TS_POLICY_NO_REPLAY "no-replay"
+#define TS_POLICY_TWO_PASS  "two-pass"
+
 struct ts_cli_result {
 	struct ts_outcome outcome;
 	/* Bytes of values that bridge the turn, by what happens to them. */
@@ -19,7 +26,7 @@ struct ts_cli_result {
 	uint64_t bound_ns;
 };
 
-/* Knows ts_cli_policy_names and every baseline. 0, -ENOENT or -ENOMEM. */
+/* Knows the names above and every baseline. 0, -ENOENT or -ENOMEM. */
 int ts_cli_policy_run(const struct ts_graph *graph, uint64_t limit_bytes,
         const char *policy, struct ts_cli_result *ret_result);
 

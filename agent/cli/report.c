@@ -165,13 +165,16 @@ static void print_sweep(const struct report *r)
 	struct ts_report_point points[POINTS];
 	const struct ts_graph *g = r->graph;
 	uint64_t span = g->peak_bytes - g->floor_bytes;
+	/* Other limits as this one was planned for. */
+	const char *policy =
+	        r->plan->n_replays ? TS_POLICY_PLANNER : TS_POLICY_NO_REPLAY;
 
 	for (uint32_t i = 0; i < POINTS; i++) {
 		struct ts_cli_result result = {0};
 
 		points[i].limit_bytes = g->peak_bytes - span * i / (POINTS - 1);
 		points[i].fits = !ts_cli_policy_run(g, points[i].limit_bytes,
-		                         "tapeswap", &result) &&
+		                         policy, &result) &&
 		                 result.outcome.fits;
 		points[i].step_ns = result.outcome.step_ns;
 		points[i].bound_ns = result.bound_ns;

@@ -17,13 +17,19 @@
 static const char usage[] =
         "usage: tapeswap sweep PROFILE [--limits FROM:TO:STEP] [--policies "
         "LIST]\n"
-        "                      [--json] [--export-json FILE]\n"
+        "                      [--replay] [--json] [--export-json FILE]\n"
         "                      [--export-csv FILE] [--export-svg FILE]\n"
         "\n"
         "Predicts the step time for a row of limits (bytes, KiB, MiB, GiB or "
         "%\n"
         "of the unlimited peak; without a unit, FROM and TO take STEP's).\n"
-        "LIST: tapeswap (default), two-pass, the baselines' names, or all.\n";
+        "LIST: no-replay (what mode plan does unless TAPESWAP_REPLAY=1 is "
+        "set),\n"
+        "tapeswap (with values made again), two-pass, the baselines' names, or "
+        "all.\n"
+        "Limits are recommended by the first one; of two, the second's is "
+        "beside it.\n"
+        "Default: no-replay,tapeswap; with --replay: tapeswap.\n";
 
 /* Default limits: from the peak down to the least in so many steps. */
 #define DEFAULT_LIMITS 12
@@ -32,7 +38,8 @@ static const char usage[] =
 
 struct request {
 	const char *limits;
-	const char *policies;
+	const char *policies; /* NULL: as the usage says */
+	bool replay;
 	const char *json;
 	const char *csv;
 	const char *svg;
@@ -92,7 +99,9 @@ static bool known_policy(const char *name)
 		if (!strcmp(name, ts_baselines[i].name))
 			return true;
 	}
-	return !strcmp(name, "tapeswap") || !strcmp(name, "two-pass");
+	return !strcmp(name, TS_POLICY_NO_REPLAY) ||
+	       !strcmp(name, TS_POLICY_PLANNER) ||
+	       !strcmp(name, TS_POLICY_TWO_PASS);
 }
 
 /* Splits @text in place. 0 or -EINVAL with *ret_bad. */
@@ -103,8 +112,9 @@ static int read_policies(char *text, const char *names[MAX_POLICIES],
 	uint32_t n = 0;
 
 	if (!strcmp(text, "all")) {
-		names[n++] = "tapeswap";
-		names[n++] = "two-pass";
+		names[n++] = TS_POLICY_NO_REPLAY;
+		names[n++] = TS_POLICY_PLANNER;
+		names[n++] = TS_POLICY_TWO_PASS;
 		for (uint32_t i = 0; i < ts_n_baselines; i++)
 			names[n++] = ts_baselines[i].name;
 		*ret_n = n;
@@ -158,7 +168,10 @@ static int sweep_graph(const struct request *r, const char *profile_path,
 {
 	static uint64_t limits[MAX_LIMITS + 1];
 	const char *policies[MAX_POLICIES], *bad = "";
-	char *copy = strdup(r->policies ? r->policies : "tapeswap");
+	char *copy = strdup(r->policies ? r->policies
+	                    : r->replay ? TS_POLICY_PLANNER
+	                                : TS_POLICY_NO_REPLAY
+	                            "," TS_POLICY_PLANNER);
 	struct ts_sweep sweep = {.graph = g,
 	        .profile_path = profile_path,
 	        .limits = limits,
@@ -193,6 +206,7 @@ int ts_cli_sweep(int argc, char **argv)
 	static const struct option options[] = {
 	        {"limits", required_argument, NULL, 'l'},
 	        {"policies", required_argument, NULL, 'p'},
+	        {"replay", no_argument, NULL, 'r'},
 	        {"json", no_argument, NULL, 'j'},
 	        {"export-json", required_argument, NULL, 'J'},
 	        {"export-csv", required_argument, NULL, 'c'},
@@ -212,6 +226,9 @@ int ts_cli_sweep(int argc, char **argv)
 			break;
 		case 'p':
 			r.policies = optarg;
+			break;
+		case 'r':
+			r.replay = true;
 			break;
 		case 'j':
 			r.json = "-";

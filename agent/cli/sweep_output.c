@@ -34,6 +34,18 @@ static void print_means(const struct ts_cli_result *r)
 		printf("swap %d %%, replay %d %%", swap, 100 - swap);
 }
 
+static void print_second(const struct ts_sweep *sweep, uint32_t limit)
+{
+	const struct ts_outcome *o =
+	        &sweep->results[sweep->n_limits + limit].outcome;
+
+	if (o->fits)
+		printf("%11.2f  ",
+		        (double)o->step_ns / (double)ideal_ns(sweep));
+	else
+		printf("%11s  ", "-");
+}
+
 /* Smallest limit that is worth it among the first policy's, or n_limits. */
 static uint32_t recommended(const struct ts_sweep *sweep)
 {
@@ -49,12 +61,35 @@ static uint32_t recommended(const struct ts_sweep *sweep)
 	return best;
 }
 
+/* What a run under this limit takes, if the first policy is a run's. */
+static void print_use(const struct ts_sweep *sweep, uint64_t limit_bytes)
+{
+	const char *policy = sweep->policies[0];
+	bool replay = !strcmp(policy, TS_POLICY_PLANNER);
+
+	printf("<- smallest limit under 10 %% slower; predicted for %s\n",
+	        replay ? "swapping and making values again"
+	        : !strcmp(policy, TS_POLICY_NO_REPLAY) ? "swapping alone"
+	                                               : policy);
+	if (replay || !strcmp(policy, TS_POLICY_NO_REPLAY))
+		printf("use: %sTAPESWAP_LIMIT=%.2fGiB tapeswap run -- "
+		       "PROGRAM\n",
+		        replay ? "TAPESWAP_REPLAY=1 " : "", GIB(limit_bytes));
+}
+
 void ts_sweep_table(const struct ts_sweep *sweep)
 {
 	uint32_t arrow = recommended(sweep);
 	const struct ts_graph *g = sweep->graph;
+	bool two = sweep->n_policies == 2;
 
-	printf("limit GiB     step ms  slower   bound  host GiB  means\n");
+	printf("limit GiB     step ms  slower   bound  host GiB  ");
+	if (two)
+		printf("%11.11s  ",
+		        strcmp(sweep->policies[1], TS_POLICY_PLANNER)
+		                ? sweep->policies[1]
+		                : "with replay");
+	puts("means");
 	for (uint32_t i = 0; i < sweep->n_limits; i++) {
 		const struct ts_cli_result *r = &sweep->results[i];
 
@@ -69,6 +104,8 @@ void ts_sweep_table(const struct ts_sweep *sweep)
 		        (double)r->outcome.step_ns / (double)ideal_ns(sweep),
 		        (double)r->bound_ns / (double)ideal_ns(sweep),
 		        GIB(r->swap_bytes));
+		if (two)
+			print_second(sweep, i);
 		print_means(r);
 		putchar('\n');
 	}
@@ -80,9 +117,7 @@ void ts_sweep_table(const struct ts_sweep *sweep)
 	                           .name
 	                 : "none");
 	if (arrow < sweep->n_limits)
-		printf("<- smallest limit under 10 %% slower; predicted\n"
-		       "use: TAPESWAP_LIMIT=%.2fGiB tapeswap run -- PROGRAM\n",
-		        GIB(sweep->limits[arrow]));
+		print_use(sweep, sweep->limits[arrow]);
 }
 
 int ts_sweep_csv(const struct ts_sweep *sweep, const char *path)

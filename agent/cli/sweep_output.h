@@ -16,7 +16,10 @@ struct ts_sweep {
 	struct ts_cli_result *results;
 };
 
-/* The first policy's table to stdout. */
+/*
+ * The first policy's table to stdout, with a limit that it can be run at; of
+ * two policies how much slower the second is stands beside it.
+ */
 void ts_sweep_table(const struct ts_sweep *sweep);
 /* Files ("-": stdout). 0 or negative errno. */
 int ts_sweep_csv(const struct ts_sweep *sweep, const char *path);

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""`tapeswap sweep` recommends what a run does; `bound` says what it bounds.
+
+Usage: test_sweep.py TAPESWAP
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TAPESWAP = os.path.abspath(sys.argv[1])
+GIB = 2**30
+FEW = "--limits", "20%:100%:20%"
+
+
+class Sweep(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.profile = f"{cls.folder}/profile.json"
+        cls.run_tapeswap("workload", "bert-large", "-o", cls.profile)
+
+    @staticmethod
+    def run_tapeswap(*arguments):
+        done = subprocess.run(
+            [TAPESWAP, *arguments], capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def sweep(self, *options):
+        """{(policy, limit): step or None} and the document."""
+        document = json.loads(
+            self.run_tapeswap(
+                "sweep", self.profile, "--json", *FEW, *options
+            )
+        )
+        return document, {
+            (row["policy"], row["limit_bytes"]): row["step_ns"]
+            for row in document["rows"]
+        }
+
+    def plan(self, limit, *options):
+        return json.loads(
+            self.run_tapeswap(
+                "plan", self.profile, "--limit", str(limit), *options
+            )
+        )["predicted"]["step_ns"]
+
+    def recommended(self, *options):
+        """Limit of the line to paste, in GiB, and the line."""
+        out = self.run_tapeswap("sweep", self.profile, *FEW, *options)
+        line = next(x for x in out.splitlines() if x.startswith("use: "))
+        return float(re.search(r"LIMIT=([\d.]+)GiB", line)[1]), line
+
+    def test_both_ways_stand_beside_each_other(self):
+        _, steps = self.sweep()
+        policies = {policy for policy, _ in steps}
+        self.assertEqual(policies, {"no-replay", "tapeswap"})
+        limit = sorted({limit for _, limit in steps})[2]
+        ways = ("no-replay", ["--no-replay"]), ("tapeswap", [])
+        for policy, options in ways:
+            self.assertEqual(
+                steps[policy, limit], self.plan(limit, *options), policy
+            )
+        out = self.run_tapeswap("sweep", self.profile, *FEW).splitlines()
+        self.assertTrue(out[0].endswith("host GiB  with replay  means"), out)
+
+    def test_recommends_what_a_run_does(self):
+        limit, line = self.recommended()
+        self.assertNotIn("TAPESWAP_REPLAY", line)
+        document, steps = self.sweep()
+        ideal = document["unlimited_step_ns"]
+        fits = [
+            at for (policy, at), step in steps.items()
+            if policy == "no-replay" and step and step < 1.1 * ideal
+        ]
+        self.assertAlmostEqual(limit, min(fits) / GIB, delta=0.006)
+
+    def test_replay_is_recommended_where_it_is_asked_for(self):
+        without, _ = self.recommended()
+        limit, line = self.recommended("--replay")
+        self.assertIn("TAPESWAP_REPLAY=1 ", line)
+        self.assertLess(limit, without)
+        _, steps = self.sweep("--replay")
+        self.assertEqual({policy for policy, _ in steps}, {"tapeswap"})
+
+    def test_other_policies_are_no_advice(self):
+        out = self.run_tapeswap(
+            "sweep", self.profile, "--policies", "swapadvisor"
+        )
+        self.assertNotIn("use: ", out)
+        self.assertNotIn("with replay", out)
+
+    def test_bound_says_of_what(self):
+        arguments = "bound", self.profile, "--limit", "50%"
+        self.assertIn(
+            "that plan.json can express", self.run_tapeswap(*arguments)
+        )
+        document = json.loads(self.run_tapeswap(*arguments, "--json"))
+        self.assertIn(
+            "that plan.json can express", document["bound"]["scope"]
+        )
+
+
+if __name__ == "__main__":
+    sys.argv = sys.argv[:1]
+    unittest.main()
