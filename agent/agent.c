@@ -17,6 +17,7 @@
 #include "agent/proof.h"
 #include "agent/status.h"
 #include "agent/virtual.h"
+#include "runtime/vmm_calls.h"
 
 #define UNIT_BYTES (2ull << 20)
 /* A copy of so much takes far longer than the calls that map it. */
@@ -43,6 +44,7 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 	ts_log_set_level(config->log_level);
 	if (config->mode == TS_MODE_OFF)
 		return TS_AGENT_OFF;
+	ops = ts_vmm_counted(ops);
 	ts_agent.ops = ops;
 	ts_agent.host_limit_bytes = config->host_limit.unit == TS_LIMIT_BYTES
 	                                    ? config->host_limit.value

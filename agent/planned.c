@@ -17,6 +17,7 @@
 #include "agent/profiler.h"
 #include "agent/proof.h"
 #include "planner/plan_json.h"
+#include "runtime/vmm_calls.h"
 
 /*
  * After so many steps in a row in which pages were not where the plan has them
@@ -40,6 +41,8 @@
 #define WAIT_MAX 15
 /* A step of the pager is timed where the plan's is not so much shorter. */
 #define SURE_OF(ns) ((ns) / 5 * 4)
+/* Steps by the plan before one is taken for the same as all that follow. */
+#define SETTLING 2
 /* So many steps of either are timed before they are compared. */
 #define TIMED_STEPS 2
 /* Without any swap it has to be a little shorter to be worth the change. */
@@ -76,6 +79,8 @@ static struct {
 	unsigned int in_vain; /* plans without a good step, in a row */
 	unsigned int waits;   /* for the device, in vain, in a row */
 	unsigned int timed;   /* steps in a row that the clock saw */
+	unsigned int in_row;  /* steps by the plan, nothing else between */
+	uint64_t vmm_calls;   /* when the last of these ended */
 	bool rewrite;         /* the file offers what was dropped */
 	bool said;
 	struct ts_planned_figures figures;
@@ -99,6 +104,7 @@ static void stand_off(void)
 {
 	ts_planned_clock_stop();
 	planned.timed = 0;
+	planned.in_row = 0;
 	planned.now = NULL;
 	planned.stand = OFF;
 }
@@ -269,6 +275,7 @@ static bool begin_step(struct ts_pager *pager)
 		return false;
 	}
 	planned.waits = 0;
+	planned.in_row = 0;
 	planned.to_join = false;
 	planned.between = 0;
 	atomic_store(&planned.missed, 0);
@@ -277,6 +284,18 @@ static bool begin_step(struct ts_pager *pager)
 	ts_planned_cache_touch(&planned.cache, entry);
 	planned.told = entry;
 	return true;
+}
+
+/* Lock held. */
+static void count_vmm_calls(void)
+{
+	uint64_t calls = ts_vmm_calls();
+
+	if (planned.in_row++ >= SETTLING) {
+		planned.figures.steady_steps++;
+		planned.figures.steady_vmm_calls += calls - planned.vmm_calls;
+	}
+	planned.vmm_calls = calls;
 }
 
 /* A step went by: did pages come and go as planned? Lock held. */
@@ -291,6 +310,7 @@ static void end_step(struct ts_pager *pager)
 	if (planned.stand != ON)
 		return;
 	ts_planned_cost_step(false);
+	count_vmm_calls();
 	planned.figures.steps++;
 	planned.figures.astray += astray;
 	planned.figures.missed += missed;
@@ -607,20 +627,31 @@ void ts_planned_init(void)
 json_t *ts_planned_status(void)
 {
 	const struct ts_planned_figures *figures = &planned.figures;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} named[] = {
+	        {"plans", figures->plans},
+	        {"declined", figures->declined},
+	        {"adopted", figures->adopted},
+	        {"joins", figures->joins},
+	        {"left", figures->left},
+	        {"steps", figures->steps},
+	        {"missed", figures->missed},
+	        {"doubted", figures->doubted},
+	        {"astray", figures->astray},
+	        {"steady_steps", figures->steady_steps},
+	        {"steady_vmm_calls", figures->steady_vmm_calls},
+	};
 	struct ts_planned_cost cost;
 	json_t *json;
 
 	if (!planned.on || !figures->plans)
 		return NULL;
-	json = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-	        "plans", (json_int_t)figures->plans, "declined",
-	        (json_int_t)figures->declined, "adopted",
-	        (json_int_t)figures->adopted, "joins",
-	        (json_int_t)figures->joins, "left", (json_int_t)figures->left,
-	        "steps", (json_int_t)figures->steps, "missed",
-	        (json_int_t)figures->missed, "doubted",
-	        (json_int_t)figures->doubted, "astray",
-	        (json_int_t)figures->astray);
+	json = json_object();
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+		json_object_set_new(json, named[i].name,
+		        json_integer((json_int_t)named[i].value));
 	ts_planned_cost_read(&cost);
 	if (json && cost.idle_ns) {
 		json_object_set_new(json, "idle_op_ns",
@@ -657,11 +688,13 @@ static json_t *plan_json(void)
 	}
 	if (entry)
 		json_object_set_new(root, "chunks",
-		        json_pack("{s:I, s:I, s:I, s:I}", "moving_bytes",
+		        json_pack("{s:I, s:I, s:I, s:I, s:I}", "moving_bytes",
 		                (json_int_t)entry->made.moving_bytes, "needed",
 		                (json_int_t)entry->made.pages.n_chunks, "there",
 		                (json_int_t)entry->made.chunks_there, "peak",
-		                (json_int_t)entry->made.pages.peak_pages));
+		                (json_int_t)entry->made.pages.peak_pages,
+		                "remaps",
+		                (json_int_t)entry->made.pages.remaps));
 	return root;
 }
 

@@ -35,6 +35,11 @@ struct ts_planned_figures {
 	uint64_t missed;  /* ops on them that the pager had to help */
 	uint64_t doubted; /* of those, with words taken for no operands */
 	uint64_t astray;  /* pages on them that could not come in time */
+	/*
+	 * Steps by it that came right after two others, and the VMM calls from
+	 * the end of the step before to their ends.
+	 */
+	uint64_t steady_steps, steady_vmm_calls;
 };
 
 /* plan.json with what was measured; NULL where there is no plan. */

@@ -6,9 +6,14 @@
 
 #include "agent/base/log.h"
 
+/* Times of ops without a move are counted to so many ns, up to so many. */
+#define CLASS_NS 4
+#define CLASSES  1024
+
 static struct {
-	uint64_t idle_ops, idle_ns, ops, ns; /* of the step so far */
-	struct ts_planned_cost best;
+	uint64_t ops, ns; /* of the step so far */
+	uint64_t mean_ns; /* least of a step */
+	uint64_t idle_ops, idle[CLASSES];
 } state;
 
 static uint64_t now_ns(void)
@@ -26,7 +31,7 @@ uint64_t ts_planned_cost_begin(void)
 
 void ts_planned_cost_op(uint64_t begin_ns, bool moved)
 {
-	uint64_t took_ns;
+	uint64_t took_ns, slot;
 
 	if (!begin_ns)
 		return;
@@ -35,26 +40,30 @@ void ts_planned_cost_op(uint64_t begin_ns, bool moved)
 	state.ns += took_ns;
 	if (moved)
 		return;
+	slot = took_ns / CLASS_NS;
+	state.idle[slot < CLASSES ? slot : CLASSES - 1]++;
 	state.idle_ops++;
-	state.idle_ns += took_ns;
 }
 
 void ts_planned_cost_step(bool left)
 {
-	uint64_t idle_ns = state.idle_ops ? state.idle_ns / state.idle_ops : 0;
+	uint64_t mean_ns = state.ops ? state.ns / state.ops : 0;
 
-	if (!left && idle_ns &&
-	        (!state.best.idle_ns || idle_ns < state.best.idle_ns)) {
-		state.best.idle_ns = idle_ns;
-		state.best.mean_ns = state.ns / state.ops;
-	}
-	state.idle_ops = 0;
-	state.idle_ns = 0;
+	if (!left && mean_ns && (!state.mean_ns || mean_ns < state.mean_ns))
+		state.mean_ns = mean_ns;
 	state.ops = 0;
 	state.ns = 0;
 }
 
 void ts_planned_cost_read(struct ts_planned_cost *ret)
 {
-	*ret = state.best;
+	uint64_t below = 0;
+
+	*ret = (struct ts_planned_cost){.mean_ns = state.mean_ns};
+	if (!state.idle_ops)
+		return;
+	for (uint64_t slot = 0; 2 * below < state.idle_ops; slot++) {
+		below += state.idle[slot];
+		ret->idle_ns = (slot + 1) * CLASS_NS;
+	}
 }

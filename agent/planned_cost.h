@@ -10,10 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of the step in which an op without a move took least on average. */
 struct ts_planned_cost {
-	uint64_t idle_ns; /* an op without a move; 0: not known */
-	uint64_t mean_ns; /* an op */
+	/*
+	 * An op without a move: the median of all, which a busy machine does
+	 * not touch; 0: not known.
+	 */
+	uint64_t idle_ns;
+	uint64_t mean_ns; /* an op, in the step where that was least */
 };
 
 /* Now, or 0 where nothing is to be timed. */

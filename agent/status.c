@@ -14,6 +14,7 @@
 #include "agent/recorder.h"
 #include "agent/remake.h"
 #include "agent/tape_json.h"
+#include "runtime/vmm_calls.h"
 
 struct tape_figures {
 	uint64_t totals[TS_OP_KIND_COUNT];
@@ -190,6 +191,8 @@ static json_t *status_json(const struct tape_figures *tape)
 	                (json_int_t)atomic_load(&ts_agent.tables.reads),
 	                "pinned_blocks",
 	                (json_int_t)atomic_load(&ts_agent.tables.pinned)));
+	json_object_set_new(
+	        json, "vmm_calls", json_integer((json_int_t)ts_vmm_calls()));
 	json_object_set_new(json, "devices", devices);
 	plan = ts_remake_status();
 	if (plan)

@@ -27,10 +27,13 @@ SHARES = (90, 70, 50, 40, 30, 20)
 SLOWER, FASTER = 1.01, 0.99
 # Steps before a plan is in force: enough are seen for addresses to settle.
 BEFORE = 8
-# What an op takes that nothing moves for, in the best step of a busy machine.
+# What an op takes that nothing moves for, half of them, on a busy machine too.
 IDLE_NS = 200
-# A step with the plan beside one with the pager alone; both are reproducible.
-PAGER_TOLERANCE = 1.001
+# A step with the plan beside one with the pager alone, of another run: which
+# pages that one took while it warmed up depends on when things happened.
+PAGER_TOLERANCE = 1.01
+# So many steps at the end of a run are alike.
+LAST_STEPS = 4
 
 
 def share_of_peak(report, percent):
@@ -57,9 +60,10 @@ def printed(outcome):
 
 
 def step_ms(outcome):
-    """Time of the last step that the script told."""
-    times = re.findall(r"  time ([0-9.]+) ms", outcome.out)
-    return float(times[-1]) if times else None
+    """The best of the last steps whose time the script told."""
+    times = re.findall(r"  time ([0-9.]+) ms|\"ms\": ([0-9.]+)", outcome.out)
+    last = [float(gpt or other) for gpt, other in times[-LAST_STEPS:]]
+    return min(last) if last else None
 
 
 def least_limit(outcome):
@@ -113,10 +117,28 @@ def share(spec, percent, must_plan):
         return
     check_plan(outcome, percent)
     pager, _ = run_at(spec, limit, "cap")
-    if step_ms(outcome):
-        expect(
-            step_ms(outcome) <= step_ms(pager) * PAGER_TOLERANCE,
-            f"step {step_ms(outcome)} ms, {step_ms(pager)} with the pager",
+    expect(
+        step_ms(outcome) <= step_ms(pager) * PAGER_TOLERANCE,
+        f"step {step_ms(outcome)} ms, {step_ms(pager)} with the pager",
+    )
+
+
+def check_steady(outcome):
+    """
+    Steps by the plan make the VMM calls that it says. All calls are the
+    agent's, which PyTorch without expandable segments makes none of: so its
+    count is held against the device's.
+    """
+    expect_equal(
+        outcome.status["vmm_calls"],
+        outcome.report["vmm_calls"],
+        "VMM calls that the agent counts",
+    )
+    plan = outcome.status.get("plan")
+    expect(plan and plan["steady_steps"] >= 1, f"steps by the plan: {plan}")
+    if not outcome.plan["chunks"]["remaps"]:
+        expect_equal(
+            plan["steady_vmm_calls"], 0, "VMM calls of steady steps"
         )
 
 
@@ -127,15 +149,11 @@ def steady(spec, percent, more):
     spec = dataclasses.replace(
         spec, settings=(*spec.settings, ("TAPESWAP_LOG", "debug"))
     )
-    seen = []
-    for steps in BEFORE + 4, BEFORE + 4 + more:
-        outcome, limit = run_at(with_steps(spec, steps), limit, "plan")
-        plan = outcome.status.get("plan")
-        expect(plan and plan["steps"] >= 3, f"steps by the plan: {plan}")
-        expect_equal(plan["missed"] + plan["astray"], 0, "pages not there")
-        seen.append((outcome.report["vmm_calls"], plan["steps"]))
-    expect_equal(seen[1][1] - seen[0][1], more, "more steps by the plan")
-    expect_equal(seen[1][0] - seen[0][0], 0, "VMM calls of these steps")
+    outcome, _ = run_at(with_steps(spec, BEFORE + 2 + more), limit, "plan")
+    check_steady(outcome)
+    plan = outcome.status["plan"]
+    expect(plan["steady_steps"] >= more, f"steps by the plan: {plan}")
+    expect_equal(plan["missed"] + plan["astray"], 0, "pages not there")
     idle_ns = plan["idle_op_ns"]
     print(f"  an op that nothing moves for takes {idle_ns} ns")
     expect(idle_ns <= IDLE_NS, f"an op that nothing moves for: {idle_ns} ns")
@@ -150,15 +168,11 @@ def large(name, spec, percent, still):
     unlimited = run_once(with_steps(spec, 3))
     limit = share_of_peak(unlimited.report, percent)
     spec = dataclasses.replace(spec, settings=(("TAPESWAP_LOG", "debug"),))
-    seen = []
-    for steps in BEFORE + 4, BEFORE + 6:
-        outcome, limit = run_at(with_steps(spec, steps), limit, "plan")
-        seen.append(outcome)
+    outcome, limit = run_at(with_steps(spec, BEFORE + 6), limit, "plan")
     peak = outcome.report["physical_peak_bytes"]
     plan = outcome.status.get("plan")
     measured = outcome.plan.get("measured", {}).get("step_ns")
     predicted = outcome.plan.get("predicted", {}).get("step_ns")
-    calls = [o.report["vmm_calls"] for o in seen]
     figures.setdefault(name, {})[str(percent)] = {
         "limit_bytes": limit,
         "physical_peak_bytes": peak,
@@ -166,7 +180,6 @@ def large(name, spec, percent, still):
         "measured_step_ns": measured,
         "unlimited_step_ns": outcome.plan.get("unlimited", {}).get("step_ns"),
         "swap_bytes": outcome.plan.get("swap_bytes"),
-        "vmm_calls_per_step": (calls[1] - calls[0]) / 2,
         "races": outcome.report["races"],
         "plan": plan,
         "seconds": round(outcome.seconds, 1),
@@ -176,8 +189,9 @@ def large(name, spec, percent, still):
         losses(outcome)[:3], losses(unlimited)[:3], "losses under the limit"
     )
     check_plan(outcome, percent)
+    check_steady(outcome)
     if still:
-        expect_equal(calls[1] - calls[0], 0, "VMM calls of two steps")
+        expect_equal(plan["steady_vmm_calls"], 0, "VMM calls of steady steps")
 
 
 def losses(outcome):
@@ -206,20 +220,18 @@ def with_steps(spec, steps):
 
 
 def small(spec, percent):
-    """Virtual time of steps that have settled, by plan and by pager."""
+    """Steps that have settled take no longer by plan than with the pager."""
     unlimited = run_once(with_steps(spec, 3))
     limit = share_of_peak(unlimited.report, percent)
-    step_ns = {}
+    took_ms = {}
     for mode in "cap", "plan":
-        ends = []
-        for steps in BEFORE + 6, BEFORE + 10:
-            outcome, limit = run_at(with_steps(spec, steps), limit, mode)
-            ends.append(outcome.report["virtual_ns"])
-        step_ns[mode] = (ends[1] - ends[0]) / 4
-    print(f"  {percent} %: {step_ns}, {outcome.status.get('plan')}")
+        timed = with_steps(spec, BEFORE + 10)
+        outcome, limit = run_at(timed, limit, mode)
+        took_ms[mode] = step_ms(outcome)
+    print(f"  {percent} %: {took_ms}, {outcome.status.get('plan')}")
     expect(
-        step_ns["plan"] <= step_ns["cap"] * PAGER_TOLERANCE,
-        f"ns a step: {step_ns}",
+        took_ms["plan"] <= took_ms["cap"] * PAGER_TOLERANCE,
+        f"ms a step: {took_ms}",
     )
 
 
@@ -290,9 +302,9 @@ def small_models():
     return {
         "gpt": Spec(TRAIN_GPT),
         "gpt-amp": Spec(TRAIN_GPT, ("--amp",)),
-        "bert-small": Spec(language, ("bert-small",)),
-        "gpt2-small": Spec(language, ("gpt2-small",)),
-        "resnet18": Spec(vision, ("resnet18",)),
+        "bert-small": Spec(language, ("bert-small", "--laps")),
+        "gpt2-small": Spec(language, ("gpt2-small", "--laps")),
+        "resnet18": Spec(vision, ("resnet18", "--laps")),
     }
 
 

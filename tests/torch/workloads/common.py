@@ -20,6 +20,30 @@ def report(step, loss, **more):
     print(json.dumps(line), flush=True)
 
 
+class Laps:
+    """Time of the device from one step's end to the next one's, if wanted."""
+
+    def __init__(self, wanted):
+        self.wanted = wanted
+        self.last = None
+
+    def lap(self):
+        """What to report of the step that ends here."""
+        if not self.wanted:
+            return {}
+        now = torch.cuda.Event(enable_timing=True)
+        now.record()
+        now.synchronize()
+        last, self.last = self.last, now
+        return {"ms": last.elapsed_time(now)} if last else {}
+
+
+def add_laps(parser):
+    parser.add_argument(
+        "--laps", action="store_true", help="report the time of each step"
+    )
+
+
 def add_digest(parser):
     parser.add_argument(
         "--digest",

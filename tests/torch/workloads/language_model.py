@@ -14,7 +14,7 @@ from transformers import (
     LlamaForCausalLM,
 )
 
-from common import add_digest, finish, report, tokens
+from common import Laps, add_digest, add_laps, finish, report, tokens
 
 # name: (class, configuration, dtype of the weights, batch, sequence)
 MODELS = {
@@ -96,6 +96,7 @@ def main():
     parser.add_argument("--layers", type=int)
     parser.add_argument("--seed", type=int, default=1)
     add_digest(parser)
+    add_laps(parser)
     args = parser.parse_args()
     kind, config, dtype, batch, sequence = MODELS[args.model]
     batch = args.batch or batch
@@ -113,6 +114,7 @@ def main():
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     generator = torch.Generator().manual_seed(args.seed)
+    laps = Laps(args.laps)
     for step in range(1, args.steps + 1):
         ids = tokens(config.vocab_size, batch, sequence, generator)
         with torch.autocast("cuda", dtype=torch.bfloat16):
@@ -120,7 +122,7 @@ def main():
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        report(step, loss)
+        report(step, loss, **laps.lap())
     finish(args, model, optimizer)
 
 

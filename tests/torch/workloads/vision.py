@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 import torchvision
 
-from common import add_digest, finish, report
+from common import Laps, add_digest, add_laps, finish, report
 
 
 class Prefetcher:
@@ -46,6 +46,7 @@ def main():
     )
     parser.add_argument("--seed", type=int, default=1)
     add_digest(parser)
+    add_laps(parser)
     args = parser.parse_args()
 
     torch.manual_seed(args.seed)
@@ -61,6 +62,7 @@ def main():
         model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4
     )
     model.train()
+    laps = Laps(args.laps)
     for step in range(1, args.steps + 1):
         labels = torch.randint(
             args.classes, (args.batch,), generator=generator
@@ -71,7 +73,7 @@ def main():
         loss = F.cross_entropy(model(images), labels)
         loss.backward()
         optimizer.step()
-        report(step, loss)
+        report(step, loss, **laps.lap())
     finish(args, model, optimizer)
 
 
