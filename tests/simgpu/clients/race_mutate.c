@@ -252,6 +252,115 @@ START_TEST(copies_of_locked_memory_alone)
 }
 END_TEST
 
+/* --------------------------------------------------- page-locked memory */
+
+static enum {
+	NOBODY,
+	AFTERWARDS,   /* the host reads the last byte */
+	NEIGHBOUR,    /* it reads the byte behind */
+	MANY_OTHERS,  /* pages elsewhere, then the last byte */
+	THE_DEVICE,   /* a copy takes it up, and another to the host */
+	OVER_WRITTEN, /* another copy down, then the host reads */
+} looks;
+static bool used_before, unaligned;
+
+static void evicted(void)
+{
+	enum { PAGES = 5120, PAGE_STEP = 8192 };
+	volatile unsigned char *locked, *others;
+	unsigned char byte;
+	CUdeviceptr p;
+
+	client_start();
+	p = race_device(4 * BYTES);
+	OK(cuMemHostAlloc((void **)&locked, 8 * BYTES, 0));
+	OK(cuMemHostAlloc((void **)&others, PAGES * PAGE_STEP, 0));
+	OK(cuMemsetD8(p, 1, 4 * BYTES));
+	/* Have touches of the others noticed too. */
+	OK(cuMemcpyDtoH((void *)others, p, BYTES));
+	for (unsigned i = 1; i < PAGES * PAGE_STEP / BYTES; i++)
+		OK(cuMemcpyDtoH((void *)(others + i * BYTES), p, BYTES));
+	if (used_before)
+		memset((void *)locked, 2, 8 * BYTES);
+	locked += BYTES + (unaligned ? 100 : 0);
+	OK(cuMemsetD8(p, 3, 4 * BYTES));
+	/* move K, shorten K */
+	OK(cuMemcpyDtoH((void *)locked, p, 4 * BYTES));
+	switch (looks) {
+	case AFTERWARDS:
+		byte = locked[4 * BYTES - 1];
+		ck_assert_int_eq(byte, used_before ? 2 : 0);
+		break;
+	case NEIGHBOUR:
+		ck_assert_int_eq(locked[4 * BYTES], used_before ? 2 : 0);
+		ck_assert_int_eq(locked[-1], used_before ? 2 : 0);
+		break;
+	case MANY_OTHERS:
+		for (unsigned i = 0; i < PAGES; i++)
+			ck_assert_int_eq(others[i * PAGE_STEP], 1);
+		byte = locked[4 * BYTES - 1];
+		break;
+	case THE_DEVICE:
+		OK(cuMemcpyHtoD(p, (void *)locked, 4 * BYTES));
+		OK(cuMemcpyDtoH(&byte, p + 4 * BYTES - 1, 1));
+		ck_assert_int_eq(byte, used_before ? 2 : 0);
+		break;
+	case OVER_WRITTEN:
+		OK(cuMemcpyDtoH((void *)locked, p, 4 * BYTES));
+		ck_assert_int_eq(locked[0], 3);
+		ck_assert_int_eq(locked[4 * BYTES - 1], 3);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Each for fresh memory and for such as the host has used. */
+static bool eviction_harmless(const char *why)
+{
+	bool fresh, used;
+
+	used_before = false;
+	fresh = harmless(evicted, "move:41", why);
+	ck_assert(harmless(evicted, "shorten:41", why) == fresh);
+	used_before = true;
+	used = harmless(evicted, "move:41", why);
+	ck_assert(harmless(evicted, "shorten:41", why) == used);
+	ck_assert(fresh == used);
+	return fresh;
+}
+
+START_TEST(eviction_that_nothing_reads_again_is_dead)
+{
+	looks = NOBODY;
+	ck_assert(eviction_harmless("dead"));
+	looks = NEIGHBOUR;
+	ck_assert(eviction_harmless("dead"));
+	looks = OVER_WRITTEN;
+	ck_assert(eviction_harmless("dead"));
+}
+END_TEST
+
+START_TEST(eviction_that_is_read_again_is_noticed)
+{
+	looks = AFTERWARDS;
+	ck_assert(!eviction_harmless("4096 bytes of it touched"));
+	looks = MANY_OTHERS;
+	ck_assert(!eviction_harmless("touched by the host"));
+	looks = THE_DEVICE;
+	ck_assert(!eviction_harmless("written to host memory"));
+}
+END_TEST
+
+/* A page with other things in it cannot be hidden. */
+START_TEST(part_of_a_page_counts_as_looked_at)
+{
+	looks = NOBODY;
+	unaligned = true;
+	ck_assert(!harmless(evicted, "move:41", "written to host memory"));
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tests = tcase_create("race_mutate");
@@ -259,6 +368,9 @@ int main(void)
 	tcase_add_test(tests, dropped_copy_is_missing);
 	tcase_add_test(tests, truncated_copy_lacks_its_end);
 	tcase_add_test(tests, copies_of_locked_memory_alone);
+	tcase_add_test(tests, eviction_that_nothing_reads_again_is_dead);
+	tcase_add_test(tests, eviction_that_is_read_again_is_noticed);
+	tcase_add_test(tests, part_of_a_page_counts_as_looked_at);
 	tcase_add_test(tests, overwritten_copy_was_dead);
 	tcase_add_test(tests, same_bytes_again_change_nothing);
 	tcase_add_test(tests, skipped_launch_reaches_the_host_through_others);

@@ -42,8 +42,10 @@ void sg_host_write(uint64_t va, uint64_t n, const struct sg_parts *parts);
 /* Before the driver itself touches host memory, and after it has changed it. */
 void sg_host_ready(uint64_t va, uint64_t n);
 void sg_host_changed(uint64_t va, uint64_t n);
-/* Are the bytes of all of it still to be made? */
-bool sg_host_untouched(uint64_t va, uint64_t n);
+/* From now on the host cannot look at it unnoticed (sg_races_touched): its
+ * bytes go away and are made again when it does. False where that cannot be:
+ * memory not our own, or pages of which this is only a part. */
+bool sg_host_hide(uint64_t va, uint64_t n);
 /* Host memory ceases to be known. */
 void sg_host_forget(struct sg_host *host);
 

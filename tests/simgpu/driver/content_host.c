@@ -12,6 +12,7 @@
  * A forked child has no such thread: there missing pages are zeros.
  */
 #include "tests/simgpu/driver/content.h"
+#include "tests/simgpu/driver/mutate.h"
 #include "tests/simgpu/driver/races.h"
 
 #include <errno.h>
@@ -126,7 +127,7 @@ static void page_fault(uint64_t address)
 	struct uffdio_zeropage zero = {
 	        .range = {address & ~(PAGE_BYTES - 1), PAGE_BYTES}};
 	struct sg_host *host;
-	uint64_t page, first, pages;
+	uint64_t page, first, pages, n = GRANULE_PAGES;
 
 	sg_host_lock();
 	host = sg_host_at(address);
@@ -136,11 +137,12 @@ static void page_fault(uint64_t address)
 		if (is_lazy(host, page)) {
 			sg_races_touched(
 			        address & ~(PAGE_BYTES - 1), PAGE_BYTES);
-			first = page - page % GRANULE_PAGES;
+			/* What is made along with it is not noticed. */
+			if (sg_mutating())
+				n = 1;
+			first = page - page % n;
 			make_pages(host, first,
-			        first + GRANULE_PAGES < pages
-			                ? first + GRANULE_PAGES
-			                : pages);
+			        first + n < pages ? first + n : pages);
 			sg_host_unlock();
 			return;
 		}
@@ -409,20 +411,6 @@ void sg_host_changed(uint64_t va, uint64_t n)
 	}
 }
 
-bool sg_host_untouched(uint64_t va, uint64_t n)
-{
-	struct sg_host *host = sg_host_at(va);
-	uint64_t at = host ? va - host->range.start : 0;
-	bool untouched = host && host->lazy && n <= host->range.bytes - at;
-
-	sg_host_lock();
-	for (uint64_t page = at / PAGE_BYTES;
-	        untouched && page * PAGE_BYTES < at + n; page++)
-		untouched = is_lazy(host, page);
-	sg_host_unlock();
-	return untouched;
-}
-
 void sg_host_forget(struct sg_host *host)
 {
 	sg_map_clear(&host->content);
@@ -504,4 +492,39 @@ void sg_host_write(uint64_t va, uint64_t n, const struct sg_parts *parts)
 	sg_host_lock();
 	remember(host, at, parts);
 	sg_host_unlock();
+}
+
+/* Are the bytes of all of [at, at+n) still to be made? */
+static bool untouched(const struct sg_host *host, uint64_t at, uint64_t n)
+{
+	uint64_t page = at / PAGE_BYTES;
+
+	sg_host_lock();
+	while (page * PAGE_BYTES < at + n && is_lazy(host, page))
+		page++;
+	sg_host_unlock();
+	return page * PAGE_BYTES >= at + n;
+}
+
+bool sg_host_hide(uint64_t va, uint64_t n)
+{
+	struct sg_host *host = sg_host_at(va);
+	uint64_t at = host ? va - host->range.start : 0;
+	uint64_t end = (at + n) & ~(PAGE_BYTES - 1), step;
+
+	if (!host || n > host->range.bytes - at || !watch(host))
+		return false;
+	if (untouched(host, at, n))
+		return true;
+	/* In parts of which all real bytes are kept. */
+	for (uint64_t from = sg_round_up(at, PAGE_BYTES); from < end;
+	        from += step) {
+		struct sg_parts parts = {0};
+
+		step = end - from < SG_BYTES_MAX ? end - from : SG_BYTES_MAX;
+		read_known(host, from, step, &parts);
+		write_lazily(host, from, step, &parts);
+		sg_parts_free(&parts);
+	}
+	return untouched(host, at, n);
 }

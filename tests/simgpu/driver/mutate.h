@@ -43,6 +43,8 @@ void sg_taint_copied(uint64_t dst, uint64_t src, uint64_t bytes);
 void sg_taint_launched(const struct sg_op *op);
 /* The host has touched page-locked memory. */
 void sg_taint_touched(uint64_t va, uint64_t bytes);
+/* More of it than was noted. */
+void sg_taint_touches_lost(void);
 /* Memory is gone. *set becomes NULL. */
 void sg_taint_forget(void **set);
 /* How wrong bytes came to the host, or NULL: they have not. */

@@ -534,6 +534,7 @@ static struct {
 	uint64_t va, bytes;
 } touches[TOUCHES];
 static atomic_uint n_touches; /* written under touch_mutex */
+static bool touches_lost;     /* guarded by touch_mutex */
 
 void sg_races_touched(uint64_t va, uint64_t bytes)
 {
@@ -541,7 +542,11 @@ void sg_races_touched(uint64_t va, uint64_t bytes)
 
 	pthread_mutex_lock(&touch_mutex);
 	n = atomic_load(&n_touches);
-	if (n < TOUCHES) {
+	if (n && touches[n - 1].va + touches[n - 1].bytes == va) {
+		touches[n - 1].bytes += bytes;
+	} else if (n == TOUCHES) {
+		touches_lost = true;
+	} else {
 		touches[n].va = va;
 		touches[n].bytes = bytes;
 		atomic_store(&n_touches, n + 1);
@@ -592,9 +597,14 @@ void sg_races_judge_touches(void)
 	if (!atomic_load_explicit(&n_touches, memory_order_relaxed))
 		return;
 	pthread_mutex_lock(&touch_mutex);
-	for (unsigned i = 0; i < atomic_load(&n_touches); i++)
+	for (unsigned i = 0; i < atomic_load(&n_touches); i++) {
 		sg_stretches(
 		        touches[i].va, touches[i].bytes, judge_stretch, NULL);
+		sg_taint_touched(touches[i].va, touches[i].bytes);
+	}
+	if (touches_lost)
+		sg_taint_touches_lost();
+	touches_lost = false;
 	atomic_store(&n_touches, 0);
 	pthread_mutex_unlock(&touch_mutex);
 }
