@@ -2,7 +2,6 @@
 #include "agent/agent.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
-#include "agent/base/units.h"
 #include "agent/hostmem.h"
 #include "agent/planned.h"
 #include "agent/profiler.h"
@@ -21,8 +19,7 @@
 
 #define UNIT_BYTES (2ull << 20)
 /* A copy of so much takes far longer than the calls that map it. */
-#define PAGE_BYTES         (32ull << 20)
-#define SHORTAGE_LINES_MAX 8
+#define PAGE_BYTES (32ull << 20)
 
 struct ts_agent ts_agent;
 
@@ -154,55 +151,4 @@ struct ts_pager *ts_agent_current_pager(int *ret_device)
 unsigned int ts_agent_begin_flags(void)
 {
 	return atomic_load(&ts_agent.capturing) ? TS_BEGIN_BESIDE_CAPTURE : 0;
-}
-
-/* Rounded up, so that the setting a line names does suffice. */
-static uint64_t mib_up(uint64_t bytes)
-{
-	return (bytes + (1 << 20) - 1) >> 20;
-}
-
-void ts_agent_say_shortage(const char *what, const struct ts_shortage *shortage)
-{
-	if (atomic_fetch_add(&ts_agent.shortages, 1) >= SHORTAGE_LINES_MAX)
-		return;
-	switch (shortage->short_of) {
-	case TS_SHORT_OF_DEVICE:
-		ts_log(TS_LOG_ERROR,
-		        "out of memory: %s needs %s at once, limit %s with %s "
-		        "in other use. Remedy: TAPESWAP_LIMIT=%" PRIu64 "MiB",
-		        what, ts_size(shortage->need_bytes).text,
-		        ts_size(shortage->limit_bytes).text,
-		        ts_size(shortage->other_bytes).text,
-		        mib_up(shortage->least_limit_bytes));
-		return;
-	case TS_SHORT_OF_HOST:
-		ts_log(TS_LOG_ERROR,
-		        "out of memory: pinned host %s of %s, for %s. Remedy: "
-		        "a higher TAPESWAP_HOST_LIMIT or TAPESWAP_LIMIT",
-		        ts_size(shortage->host_used_bytes).text,
-		        ts_size(shortage->host_limit_bytes).text, what);
-		return;
-	case TS_SHORT_CAPTURING:
-		ts_log(TS_LOG_ERROR,
-		        "out of memory: %s needs %s, and nothing can be moved "
-		        "while a graph is captured. Remedy: a higher "
-		        "TAPESWAP_LIMIT",
-		        what, ts_size(shortage->need_bytes).text);
-		return;
-	case TS_SHORT_DRIVER:
-		ts_log(TS_LOG_ERROR,
-		        "%s cannot be made resident: the driver answers "
-		        "error %d",
-		        what, (int)shortage->result);
-		return;
-	}
-}
-
-CUresult ts_agent_shortage_result(const struct ts_shortage *shortage)
-{
-	if (shortage->short_of == TS_SHORT_DRIVER &&
-	        shortage->result != CUDA_SUCCESS)
-		return shortage->result;
-	return CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -68,8 +68,9 @@ struct ts_agent {
 	struct ts_tables tables;
 	atomic_int capturing; /* captures begun and not ended */
 	atomic_bool started;
-	atomic_uint functions; /* launched so far: numbers below this */
-	atomic_uint shortages; /* calls refused for want of memory */
+	atomic_uint functions;     /* launched so far: numbers below this */
+	atomic_uint shortages;     /* calls refused for want of memory */
+	atomic_uint driver_errors; /* and for any other error of the driver */
 	atomic_bool stopped;
 };
 
@@ -138,7 +139,10 @@ void ts_agent_scan_written(const struct ts_op *op);
 /* Pins a block that an address in memory names; @data is a CUresult. */
 void ts_agent_pin_found(const struct ts_range *block, void *data);
 
-/* The line for an op that cannot run, or an allocation (@what). */
+/*
+ * The line for an op that cannot run, or an allocation (@what): one for each
+ * cause, however often the program tries.
+ */
 void ts_agent_say_shortage(
         const char *what, const struct ts_shortage *shortage);
 

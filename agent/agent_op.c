@@ -12,6 +12,7 @@
 #include "agent/profiler.h"
 #include "agent/proof.h"
 #include "agent/remake.h"
+#include "agent/status.h"
 
 /* Larger copies are data, not tables of addresses. */
 #define SCAN_BYTES_MAX   (1u << 20)
@@ -253,6 +254,7 @@ void ts_agent_op_end(struct ts_op *op, CUresult result)
 	if (result == CUDA_SUCCESS)
 		ts_agent_scan_written(op);
 	ts_op_finish(op);
+	ts_status_refresh();
 }
 
 void ts_agent_touch(struct ts_op *op, CUdeviceptr address, size_t bytes,

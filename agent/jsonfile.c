@@ -2,9 +2,14 @@
 #include "agent/jsonfile.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "agent/base/log.h"
+#include "agent/hash.h"
 
 json_t *ts_json_head(const char *schema)
 {
@@ -38,5 +43,30 @@ int ts_json_write(const json_t *value, const char *path, size_t flags)
 		unlink(beside);
 out:
 	free(beside);
+	return rc;
+}
+
+/* The last failures that were told. */
+#define TOLD_MAX 8
+
+static bool is_told(const char *setting, const char *path, int rc)
+{
+	static atomic_uint_least64_t told[TOLD_MAX];
+	uint64_t cause = ts_hash(TS_HASH_START, setting, strlen(setting));
+
+	cause = ts_hash(cause, path, strlen(path));
+	cause = ts_hash_word(cause, (uint64_t)-rc);
+	return atomic_exchange(&told[cause % TOLD_MAX], cause) == cause;
+}
+
+int ts_json_write_setting(
+        json_t *value, const char *setting, const char *path, size_t flags)
+{
+	int rc = ts_json_write(value, path, flags);
+
+	if (rc && !is_told(setting, path, rc))
+		ts_log(TS_LOG_ERROR, "%s=\"%s\" was not written: %s", setting,
+		        path, strerror(-rc));
+	json_decref(value);
 	return rc;
 }

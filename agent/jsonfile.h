@@ -15,4 +15,11 @@ json_t *ts_json_head(const char *schema);
  */
 int ts_json_write(const json_t *value, const char *path, size_t flags);
 
+/*
+ * The same for the file that @setting names, and a line where it fails: one,
+ * however often that is tried, unless it fails in another way. Drops @value.
+ */
+int ts_json_write_setting(
+        json_t *value, const char *setting, const char *path, size_t flags);
+
 #endif

@@ -78,13 +78,10 @@ json_t *ts_planned_file_tape(const struct ts_observed *observed)
 void ts_planned_file_write(json_t *json)
 {
 	const char *path = ts_agent.config.plan;
-	int rc;
 
-	if (!json)
-		return;
-	rc = *path ? ts_json_write(json, path, JSON_COMPACT) : 0;
-	json_decref(json);
-	if (rc)
-		ts_log(TS_LOG_ERROR, "TAPESWAP_PLAN=\"%s\" was not written: %s",
-		        path, strerror(-rc));
+	if (json && *path)
+		ts_json_write_setting(
+		        json, "TAPESWAP_PLAN", path, JSON_COMPACT);
+	else
+		json_decref(json);
 }

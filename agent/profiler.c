@@ -172,14 +172,11 @@ static void write_profiles(
 		clock_gettime(CLOCK_MONOTONIC, &start);
 		path_for(observed, i, path);
 		json = ts_profile_make(observed, i, &context);
-		rc = ts_json_write(json, path, JSON_COMPACT);
-		json_decref(json);
-		ts_log(TS_LOG_DEBUG, "%s written in %.1f ms", path,
-		        ms_since(&start));
-		if (rc)
-			ts_log(TS_LOG_ERROR,
-			        "TAPESWAP_PROFILE=\"%s\" was not written: %s",
-			        path, strerror(-rc));
+		rc = ts_json_write_setting(
+		        json, "TAPESWAP_PROFILE", path, JSON_COMPACT);
+		if (!rc)
+			ts_log(TS_LOG_DEBUG, "%s written in %.1f ms", path,
+			        ms_since(&start));
 	}
 }
 

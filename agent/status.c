@@ -2,8 +2,11 @@
 #include "agent/status.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
@@ -15,6 +18,25 @@
 #include "agent/remake.h"
 #include "agent/tape_json.h"
 #include "runtime/vmm_calls.h"
+
+/* Rewriting the status as the program goes on takes so much of its time, 1/n.
+ */
+#define REST        100
+#define REST_NS_MAX 2000000000ull
+
+/* Where no step is known it is rewritten after so many ops. */
+#define UNKNOWN_STEP_OPS 1024
+
+/* At the end, for a thread that is rewriting it. */
+#define BUSY_TRIES   100
+#define BUSY_WAIT_US 1000
+
+/* When the status was last looked at; a thread at a time, by busy. */
+static struct {
+	atomic_bool busy;
+	_Atomic uint64_t count, steps; /* ops, and steps where they are known */
+	uint64_t not_before_ns;        /* of the one that is busy */
+} refresh;
 
 struct tape_figures {
 	uint64_t totals[TS_OP_KIND_COUNT];
@@ -86,11 +108,19 @@ static void say_device(int device, const struct ts_pager_stats *stats,
 {
 	char steps[64] = "", moved[160] = "nothing moved", file[160] = "";
 	unsigned int shortages = atomic_load(&ts_agent.shortages);
-	char verdict[64] = "ok";
+	unsigned int errors = atomic_load(&ts_agent.driver_errors);
+	char verdict[96] = "ok";
 
 	if (stats->peak_bytes > stats->limit_bytes)
 		snprintf(verdict, sizeof(verdict), "limit exceeded");
-	if (shortages)
+	if (errors)
+		snprintf(verdict, sizeof(verdict), "driver errors %u times",
+		        errors);
+	if (shortages && errors)
+		snprintf(verdict, sizeof(verdict),
+		        "out of memory %u times, driver errors %u times",
+		        shortages, errors);
+	else if (shortages)
 		snprintf(verdict, sizeof(verdict), "out of memory %u times",
 		        shortages);
 	if (tape->steps)
@@ -145,7 +175,7 @@ static json_t *device_json(int device, const struct ts_pager_stats *stats)
 	return json;
 }
 
-static json_t *status_json(const struct tape_figures *tape)
+static json_t *status_json(const struct tape_figures *tape, bool complete)
 {
 	static const char *const modes[] = {"off", "observe", "cap", "plan"};
 	json_t *json = ts_json_head("status");
@@ -173,7 +203,7 @@ static json_t *status_json(const struct tape_figures *tape)
 	                                     : json_null());
 	json_object_set_new(json, "out_bytes", json_integer((json_int_t)out));
 	json_object_set_new(json, "in_bytes", json_integer((json_int_t)in));
-	json_object_set_new(json, "complete", json_true());
+	json_object_set_new(json, "complete", json_boolean(complete));
 	json_object_set_new(
 	        json, "mode", json_string(modes[ts_agent.config.mode]));
 	json_object_set_new(json, "totals",
@@ -182,6 +212,10 @@ static json_t *status_json(const struct tape_figures *tape)
 	json_object_set_new(json, "steps",
 	        tape->steps ? json_integer((json_int_t)tape->steps)
 	                    : json_null());
+	json_object_set_new(json, "shortages",
+	        json_integer((json_int_t)atomic_load(&ts_agent.shortages)));
+	json_object_set_new(json, "driver_errors",
+	        json_integer((json_int_t)atomic_load(&ts_agent.driver_errors)));
 	json_object_set_new(json, "peak_block_bytes",
 	        ts_profiler_is_on()
 	                ? json_integer((json_int_t)ts_recorder_peak_bytes(-1))
@@ -197,23 +231,11 @@ static json_t *status_json(const struct tape_figures *tape)
 	plan = ts_remake_status();
 	if (plan)
 		json_object_set_new(json, "remade", plan);
-	plan = ts_planned_status();
+	/* Figures that others change until the end. */
+	plan = complete ? ts_planned_status() : NULL;
 	if (plan)
 		json_object_set_new(json, "plan", plan);
 	return json;
-}
-
-/* True where it was written. */
-static bool write_file(
-        json_t *json, const char *path, const char *setting, size_t flags)
-{
-	int rc = ts_json_write(json, path, flags);
-
-	if (rc)
-		ts_log(TS_LOG_ERROR, "%s=\"%s\" was not written: %s", setting,
-		        path, strerror(-rc));
-	json_decref(json);
-	return !rc;
 }
 
 /* NULL: a run too short for a plan leaves that of an earlier one alone. */
@@ -235,6 +257,57 @@ static bool was_used(const struct tape_figures *tape)
 	return tape->ops || tape->captured;
 }
 
+static void write_status(const struct tape_figures *tape, bool complete)
+{
+	ts_json_write_setting(status_json(tape, complete), "TAPESWAP_STATUS",
+	        ts_agent.config.status, JSON_INDENT(2));
+}
+
+/* True where the program has come so far since it was last written. */
+static bool is_due(uint64_t count, uint64_t steps)
+{
+	uint64_t period = atomic_load_explicit(
+	        &ts_agent.tape.pace.period, memory_order_relaxed);
+	uint64_t last =
+	        atomic_load_explicit(&refresh.count, memory_order_relaxed);
+
+	if (steps != atomic_load_explicit(&refresh.steps, memory_order_relaxed))
+		return true;
+	return count - last >= (period ? period : UNKNOWN_STEP_OPS);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void ts_status_refresh(void)
+{
+	uint64_t count = atomic_load_explicit(
+	        &ts_agent.tape.pace.count, memory_order_relaxed);
+	uint64_t steps = ts_profiler_steps(), begin, rest;
+	struct tape_figures tape;
+
+	if (!*ts_agent.config.status || !is_due(count, steps) ||
+	        atomic_load(&ts_agent.stopped) ||
+	        atomic_exchange(&refresh.busy, true))
+		return;
+	begin = now_ns();
+	atomic_store(&refresh.count, count);
+	atomic_store(&refresh.steps, steps);
+	if (begin >= refresh.not_before_ns) {
+		read_tape(&tape);
+		write_status(&tape, false);
+		rest = REST * (now_ns() - begin);
+		refresh.not_before_ns =
+		        now_ns() + (rest < REST_NS_MAX ? rest : REST_NS_MAX);
+	}
+	atomic_store(&refresh.busy, false);
+}
+
 void ts_status_write_all(void)
 {
 	const struct ts_config *config = &ts_agent.config;
@@ -246,10 +319,14 @@ void ts_status_write_all(void)
 	if (!was_used(&tape))
 		return;
 	plan = *config->plan ? plan_or_tape() : NULL;
-	if (plan && !write_file(plan, file, "TAPESWAP_PLAN", JSON_COMPACT))
+	if (plan && ts_json_write_setting(
+	                    plan, "TAPESWAP_PLAN", file, JSON_COMPACT))
 		file = "";
+	/* Who is at work on it now would write it after its end. */
+	for (int i = 0; i < BUSY_TRIES && atomic_exchange(&refresh.busy, true);
+	        i++)
+		usleep(BUSY_WAIT_US);
 	if (*config->status)
-		write_file(status_json(&tape), config->status,
-		        "TAPESWAP_STATUS", JSON_INDENT(2));
+		write_status(&tape, true);
 	say_all(&tape, file);
 }

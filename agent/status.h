@@ -2,7 +2,8 @@
 /*
  * What the agent says at the end: one line on standard error, and the files of
  * TAPESWAP_STATUS and TAPESWAP_PLAN. Runs once, with no driver call, possibly
- * while other threads still launch.
+ * while other threads still launch. And what stands in the first file before
+ * that, for a program may be killed.
  */
 #ifndef TS_STATUS_H
 #define TS_STATUS_H
@@ -13,6 +14,12 @@
 #include "runtime/pager.h"
 
 void ts_status_write_all(void);
+
+/*
+ * After an op, on any thread, with no lock held: rewrites the status where
+ * another step is over, or many ops, unless that would take too much time.
+ */
+void ts_status_refresh(void);
 
 /* The figures of @device, from its pager or the last it had; false: none. */
 bool ts_status_device(int device, struct ts_pager_stats *ret_stats);

@@ -5,7 +5,8 @@ CUresult ts_account_measure(const struct ts_account *account,
         uint64_t *ret_used_bytes, uint64_t *ret_total_bytes)
 {
 	size_t free_bytes = 0, total_bytes = 0;
-	CUresult rc = account->ops->mem_get_info(&free_bytes, &total_bytes);
+	CUresult rc = ts_gpu_said("cuMemGetInfo",
+	        account->ops->mem_get_info(&free_bytes, &total_bytes));
 
 	if (rc != CUDA_SUCCESS)
 		return rc;

@@ -38,7 +38,8 @@ CUresult ts_chunks_create(
 
 	if (!chunk)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	rc = chunks->ops->create(&chunk->handle, bytes, &chunks->prop, 0);
+	rc = ts_gpu_said("cuMemCreate",
+	        chunks->ops->create(&chunk->handle, bytes, &chunks->prop, 0));
 	if (rc != CUDA_SUCCESS) {
 		free(chunk);
 		return rc;
@@ -68,7 +69,8 @@ void ts_chunks_remove(struct ts_chunks *chunks, struct ts_chunk *chunk)
 
 CUresult ts_chunks_release(struct ts_chunks *chunks, struct ts_chunk *chunk)
 {
-	CUresult rc = chunks->ops->release(chunk->handle);
+	CUresult rc = ts_gpu_said(
+	        "cuMemRelease", chunks->ops->release(chunk->handle));
 
 	if (rc == CUDA_SUCCESS)
 		free(chunk);

@@ -28,12 +28,14 @@ CUresult ts_copyq_start(struct ts_copyq *queue)
 
 	for (int i = 0; i < TS_COPYQ_EVENTS && rc == CUDA_SUCCESS; i++)
 		if (!queue->events[i])
-			rc = queue->ops->event_create(
-			        &queue->events[i], CU_EVENT_DISABLE_TIMING);
+			rc = ts_gpu_said("cuEventCreate",
+			        queue->ops->event_create(&queue->events[i],
+			                CU_EVENT_DISABLE_TIMING));
 	/* Non-blocking: the program may well work on the legacy stream. */
 	if (rc == CUDA_SUCCESS && !queue->stream)
-		rc = queue->ops->stream_create(
-		        &queue->stream, CU_STREAM_NON_BLOCKING);
+		rc = ts_gpu_said("cuStreamCreate",
+		        queue->ops->stream_create(
+		                &queue->stream, CU_STREAM_NON_BLOCKING));
 	return rc;
 }
 
@@ -51,8 +53,9 @@ CUresult ts_copyq_close(struct ts_copyq *queue, struct ts_mutex *lock)
 	if (number > TS_COPYQ_EVENTS)
 		rc = ts_copyq_wait(queue, number - TS_COPYQ_EVENTS, lock);
 	if (rc == CUDA_SUCCESS)
-		rc = queue->ops->event_record(
-		        event_of(queue, number), queue->stream);
+		rc = ts_gpu_said("cuEventRecord",
+		        queue->ops->event_record(
+		                event_of(queue, number), queue->stream));
 	if (rc != CUDA_SUCCESS) {
 		/* Nobody could wait for it later. */
 		queue->ops->stream_synchronize(queue->stream);
@@ -72,8 +75,9 @@ CUresult ts_copyq_close(struct ts_copyq *queue, struct ts_mutex *lock)
 CUresult ts_copyq_order(
         struct ts_copyq *queue, uint64_t number, CUstream stream)
 {
-	return queue->ops->stream_wait_event(
-	        stream, event_of(queue, number), CU_EVENT_WAIT_DEFAULT);
+	return ts_gpu_said("cuStreamWaitEvent",
+	        queue->ops->stream_wait_event(stream, event_of(queue, number),
+	                CU_EVENT_WAIT_DEFAULT));
 }
 
 static void note_done(
@@ -96,7 +100,8 @@ CUresult ts_copyq_wait(
 	ts_mutex_unlock(lock);
 	if (number <= done)
 		return CUDA_SUCCESS;
-	rc = queue->ops->event_synchronize(event_of(queue, number));
+	rc = ts_gpu_said("cuEventSynchronize",
+	        queue->ops->event_synchronize(event_of(queue, number)));
 	if (rc == CUDA_SUCCESS)
 		note_done(queue, number, lock);
 	return rc;

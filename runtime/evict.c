@@ -294,6 +294,10 @@ static int need_slots(struct ts_pager *pager, struct ts_shortage *ret_shortage)
 	pager->stats.wait_pinning_ns += ts_now_ns() - begin;
 	if (!rc)
 		return 1;
+	if (rc != -ENOSPC && rc != -ENOMEM) {
+		ts_short_of_driver(ret_shortage, ts_gpu_said_last());
+		return rc;
+	}
 	ret_shortage->short_of = TS_SHORT_OF_HOST;
 	ret_shortage->host_used_bytes = pager->host.pinned_bytes;
 	ret_shortage->host_limit_bytes = pager->host.limit_bytes;
@@ -408,8 +412,7 @@ int ts_pager_evict(struct ts_pager *pager, struct ts_shortage *ret_shortage)
 		unmap_victims(pager);
 	if (result == CUDA_SUCCESS)
 		return 0;
-	ret_shortage->short_of = TS_SHORT_DRIVER;
-	ret_shortage->result = result;
+	ts_short_of_driver(ret_shortage, result);
 	return ts_gpu_errno(result);
 }
 

@@ -12,8 +12,7 @@ static int driver_says(CUresult result, struct ts_shortage *ret_shortage)
 {
 	if (result == CUDA_SUCCESS)
 		return 0;
-	ret_shortage->short_of = TS_SHORT_DRIVER;
-	ret_shortage->result = result;
+	ts_short_of_driver(ret_shortage, result);
 	return ts_gpu_errno(result);
 }
 

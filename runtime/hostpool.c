@@ -47,8 +47,9 @@ static struct ts_hostslab *slab_of(
 static CUresult get_memory(const struct ts_hostpool *pool, size_t bytes,
         bool plain, void **ret_memory, bool *ret_plain)
 {
-	CUresult rc = pool->ops->host_alloc(
-	        ret_memory, bytes, CU_MEMHOSTALLOC_PORTABLE);
+	CUresult rc = ts_gpu_said(
+	        "cuMemHostAlloc", pool->ops->host_alloc(ret_memory, bytes,
+	                                  CU_MEMHOSTALLOC_PORTABLE));
 	void *memory;
 
 	*ret_plain = plain && rc == CUDA_ERROR_OUT_OF_MEMORY;

@@ -124,7 +124,8 @@ CUresult ts_move_map(struct ts_pager *pager, struct ts_page *page)
 	CUresult rc;
 
 	ts_mutex_unlock(&pager->lock);
-	rc = pager->ops->map(page->address, page->bytes, 0, chunk->handle, 0);
+	rc = ts_gpu_said("cuMemMap", pager->ops->map(page->address, page->bytes,
+	                                     0, chunk->handle, 0));
 	ts_mutex_lock(&pager->lock);
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -138,7 +139,8 @@ CUresult ts_move_unmap(struct ts_pager *pager, struct ts_page *page)
 	CUresult rc;
 
 	ts_mutex_unlock(&pager->lock);
-	rc = pager->ops->unmap(page->address, page->bytes);
+	rc = ts_gpu_said(
+	        "cuMemUnmap", pager->ops->unmap(page->address, page->bytes));
 	ts_mutex_lock(&pager->lock);
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -164,7 +166,8 @@ CUresult ts_move_open(struct ts_pager *pager, uint64_t address, uint64_t bytes)
 		access[count] = access[0];
 		access[count++].location.id = device;
 	}
-	return pager->ops->set_access(address, bytes, access, count);
+	return ts_gpu_said("cuMemSetAccess",
+	        pager->ops->set_access(address, bytes, access, count));
 }
 
 /* ------------------------------------------------------------------ copies */
@@ -246,6 +249,18 @@ static CUresult order(struct ts_pager *pager, struct ts_copyq *queue,
 	return rc;
 }
 
+static CUresult issue(
+        struct ts_pager *pager, const struct ts_copy *copy, bool out)
+{
+	if (out)
+		return ts_gpu_said("cuMemcpyDtoHAsync",
+		        pager->ops->copy_out(copy->host, copy->address,
+		                copy->bytes, pager->out.stream));
+	return ts_gpu_said("cuMemcpyHtoDAsync",
+	        pager->ops->copy_in(copy->address, copy->host, copy->bytes,
+	                pager->in.stream));
+}
+
 static CUresult issue_all(struct ts_pager *pager, bool out)
 {
 	struct ts_copies *copies = &pager->copies;
@@ -254,10 +269,7 @@ static CUresult issue_all(struct ts_pager *pager, bool out)
 	for (size_t i = 0; i < copies->count && rc == CUDA_SUCCESS; i++) {
 		const struct ts_copy *copy = &copies->items[i];
 
-		rc = out ? pager->ops->copy_out(copy->host, copy->address,
-		                   copy->bytes, pager->out.stream)
-		         : pager->ops->copy_in(copy->address, copy->host,
-		                   copy->bytes, pager->in.stream);
+		rc = issue(pager, copy, out);
 		if (rc != CUDA_SUCCESS)
 			break;
 		ts_mutex_lock(&pager->lock);

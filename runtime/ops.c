@@ -22,3 +22,27 @@ int ts_gpu_errno(CUresult result)
 		return -EIO;
 	}
 }
+
+static __thread struct {
+	const char *call;
+	CUresult result;
+} failed __attribute__((tls_model("initial-exec")));
+
+CUresult ts_gpu_said(const char *call, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		return result;
+	failed.call = call;
+	failed.result = result;
+	return result;
+}
+
+CUresult ts_gpu_said_last(void)
+{
+	return failed.result;
+}
+
+const char *ts_gpu_call_that_said(CUresult result)
+{
+	return failed.result == result ? failed.call : NULL;
+}

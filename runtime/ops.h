@@ -18,4 +18,16 @@ struct ts_gpu_ops {
 /* 0, or the negative errno closest to what the driver says. */
 int ts_gpu_errno(CUresult result);
 
+/*
+ * Returns @result of @call, a constant, and notes the call where it failed, for
+ * the line that may come of it. Of this thread alone.
+ */
+CUresult ts_gpu_said(const char *call, CUresult result);
+
+/* What this thread noted last. */
+CUresult ts_gpu_said_last(void);
+
+/* The call that this thread noted last; NULL where it said anything else. */
+const char *ts_gpu_call_that_said(CUresult result);
+
 #endif

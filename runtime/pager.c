@@ -334,9 +334,31 @@ static bool begin_resident(struct ts_pager *pager,
 
 struct need {
 	uint64_t bytes; /* of distinct pages */
+	uint64_t least; /* the same with pages of one unit */
 	size_t held;    /* how often a page was made busy */
 	bool large;     /* some page is more than a unit */
 };
+
+/*
+ * Bytes of the units of @page that @range makes wanted. Two ranges may want the
+ * same one: no more than all are counted.
+ */
+static uint64_t want(const struct ts_pager *pager, struct ts_page *page,
+        const struct ts_range *range)
+{
+	uint64_t from = range->address, to = range->address + range->bytes;
+	size_t before = page->wanted;
+
+	if (from < page->address)
+		from = page->address;
+	if (to > page->address + page->bytes)
+		to = page->address + page->bytes;
+	page->wanted += (to - 1 - page->address) / pager->unit_bytes -
+	                (from - page->address) / pager->unit_bytes + 1;
+	if (page->wanted > page->count)
+		page->wanted = page->count;
+	return (page->wanted - before) * pager->unit_bytes;
+}
 
 /* Makes every page busy and notes those that are missing. Lock held. */
 static int collect(struct ts_pager *pager, const struct ts_range *ranges,
@@ -351,6 +373,9 @@ static int collect(struct ts_pager *pager, const struct ts_range *ranges,
 	while ((page = ts_cursor_next(pager, &cursor))) {
 		hold(pager, page);
 		need->held++;
+		if (page->mark != pager->slow_number)
+			page->wanted = 0;
+		need->least += want(pager, page, cursor.range);
 		if (page->mark == pager->slow_number)
 			continue;
 		page->mark = pager->slow_number;
@@ -375,13 +400,36 @@ static void release(struct ts_pager *pager, const struct ts_range *ranges,
 	pthread_cond_broadcast(&pager->idle);
 }
 
+/* What stays beside the pages of the last slow path. */
+static uint64_t pinned_beside(
+        const struct ts_pager *pager, const struct ts_list *list)
+{
+	uint64_t bytes = 0;
+
+	for (const struct ts_list *at = list->next; at != list; at = at->next) {
+		const struct ts_page *page =
+		        ts_container_of(at, struct ts_page, list);
+
+		if (page->pins && page->mark != pager->slow_number)
+			bytes += page->bytes;
+	}
+	return bytes;
+}
+
 void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
         struct ts_shortage *shortage)
 {
+	uint64_t period = atomic_load(&pager->foresee.period);
+
 	shortage->need_bytes = need_bytes;
 	shortage->other_bytes = pager->other_bytes;
 	shortage->limit_bytes = pager->account.limit_bytes;
-	shortage->least_limit_bytes = need_bytes + pager->other_bytes;
+	shortage->least_limit_bytes =
+	        pager->other_bytes + pinned_beside(pager, &pager->used) +
+	        pinned_beside(pager, &pager->spare) +
+	        (need_bytes > pager->most_bytes ? need_bytes
+	                                        : pager->most_bytes);
+	shortage->whole_step = period && pager->op_number > period;
 }
 
 static int bring_missing(struct ts_pager *pager, const struct ts_range *ranges,
@@ -401,8 +449,13 @@ static int bring_missing(struct ts_pager *pager, const struct ts_range *ranges,
 			rc = ts_pager_bring(
 			        pager, &pager->missing, flags, ret_shortage);
 	} while (rc == -EAGAIN && !(flags & TS_BEGIN_NO_EVICT));
-	if (!rc)
+	if (!rc) {
+		/* All of an allocation need not be there at once. */
+		if (!(flags & TS_BEGIN_NO_EVICT) &&
+		        need.least > pager->most_bytes)
+			pager->most_bytes = need.least;
 		return 0;
+	}
 	release(pager, ranges, count, need.held);
 	ts_pager_describe(pager, need.bytes, ret_shortage);
 	/* With smaller pages less would be needed. */
@@ -566,8 +619,8 @@ int ts_pager_begin(struct ts_pager *pager, const struct ts_range *ranges,
 	if (result == CUDA_SUCCESS)
 		return 0;
 	ts_pager_end(pager, ranges, count, stream, false);
-	*ret_shortage = (struct ts_shortage){
-	        .short_of = TS_SHORT_DRIVER, .result = result};
+	*ret_shortage = (struct ts_shortage){0};
+	ts_short_of_driver(ret_shortage, result);
 	return ts_gpu_errno(result);
 }
 

@@ -50,18 +50,33 @@ enum ts_short_of {
 	TS_SHORT_OF_DEVICE, /* need_bytes do not fit under the limit */
 	TS_SHORT_OF_HOST,   /* no pinned host memory to move out to */
 	TS_SHORT_CAPTURING, /* nothing may be moved while a graph is captured */
-	TS_SHORT_DRIVER,    /* @result is what the driver answered */
+	TS_SHORT_DRIVER,    /* @result is what the driver answered to @call */
 };
 
 struct ts_shortage {
 	enum ts_short_of short_of;
 	CUresult result;
+	const char *call;     /* a constant, or NULL where it is not known */
 	uint64_t need_bytes;  /* of the op or allocation, at once */
 	uint64_t other_bytes; /* context and what the agent did not place */
 	uint64_t limit_bytes; /* now */
-	uint64_t least_limit_bytes; /* the smallest limit that would do */
+	/*
+	 * The smallest limit that would do, for this and for whatever op needed
+	 * more before, beside what cannot be moved.
+	 */
+	uint64_t least_limit_bytes;
+	bool whole_step; /* ops repeat themselves: none will need more */
 	uint64_t host_used_bytes, host_limit_bytes;
 };
+
+/* What the driver answered, other than success, to a call of this thread's. */
+static inline void ts_short_of_driver(
+        struct ts_shortage *shortage, CUresult result)
+{
+	shortage->short_of = TS_SHORT_DRIVER;
+	shortage->result = result;
+	shortage->call = ts_gpu_call_that_said(result);
+}
 
 struct ts_pager_options {
 	int device;

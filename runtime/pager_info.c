@@ -39,8 +39,7 @@ static int make_room(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
 		}
 		result = ts_pager_release_idle(pager, over);
 		if (result != CUDA_SUCCESS) {
-			ret_shortage->short_of = TS_SHORT_DRIVER;
-			ret_shortage->result = result;
+			ts_short_of_driver(ret_shortage, result);
 			return ts_gpu_errno(result);
 		}
 	}
@@ -60,10 +59,15 @@ int ts_pager_make_room(struct ts_pager *pager, uint64_t bytes,
 	rc = make_room(pager, bytes, flags, ret_shortage);
 	/* Others take it now. */
 	pager->no_room = false;
-	ret_shortage->need_bytes = bytes;
-	ret_shortage->other_bytes = pager->other_bytes;
-	ret_shortage->limit_bytes = pager->account.limit_bytes;
-	ret_shortage->least_limit_bytes = bytes + pager->other_bytes;
+	if (rc) {
+		pager->slow_number++;
+		ts_pager_describe(pager, bytes, ret_shortage);
+		/* It stays there, beside every op. */
+		if (bytes < pager->most_bytes)
+			ret_shortage->least_limit_bytes += bytes;
+		else
+			ret_shortage->least_limit_bytes += pager->most_bytes;
+	}
 	ts_mutex_unlock(&pager->lock);
 	ts_pager_leave_moving(pager, flags, mode, entered);
 	ts_mutex_unlock(&pager->gate);

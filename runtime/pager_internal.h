@@ -67,6 +67,7 @@ struct ts_pager {
 	uint64_t op_number, slow_number;
 	uint64_t other_bytes; /* not placed by the agent, when last measured */
 	uint64_t told_bytes;  /* the same, not raised where it was more */
+	uint64_t most_bytes;  /* that an op had resident at once */
 	bool no_room;         /* the last measurement left no whole unit */
 	unsigned int skipped; /* measurements left out since then */
 	struct ts_pager_stats stats;
@@ -257,7 +258,10 @@ CUresult ts_pager_wait_fence(
 
 /* ---------------------------------------------------------------- others */
 
-/* What @need_bytes at once take, for a line about it. Lock held. */
+/*
+ * What @need_bytes at once take, for a line about it: of pages with the mark of
+ * the last slow path, or of none yet. Lock held.
+ */
 void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
         struct ts_shortage *shortage);
 

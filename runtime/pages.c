@@ -64,8 +64,7 @@ static int unmap_old(struct ts_pager *pager, struct ts_page *page,
 		result = ts_move_unmap(pager, page);
 	if (result == CUDA_SUCCESS)
 		return 0;
-	ret_shortage->short_of = TS_SHORT_DRIVER;
-	ret_shortage->result = result;
+	ts_short_of_driver(ret_shortage, result);
 	return ts_gpu_errno(result);
 }
 

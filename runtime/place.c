@@ -94,13 +94,15 @@ bool ts_pager_can_ever_fit(struct ts_pager *pager, uint64_t bytes,
 		       pager->unit_bytes;
 	ts_mutex_lock(&pager->lock);
 	for (int tries = 0;; tries++) {
-		ts_pager_describe(pager, need, ret_shortage);
-		fits = ret_shortage->least_limit_bytes <=
-		       ret_shortage->limit_bytes;
+		fits = need + pager->other_bytes <= pager->account.limit_bytes;
 		/* What others use may have become less since last asked. */
 		if (fits || tries ||
 		        ts_pager_measure(pager, &used, ret_shortage))
 			break;
+	}
+	if (!fits) {
+		pager->slow_number++;
+		ts_pager_describe(pager, need, ret_shortage);
 	}
 	ts_mutex_unlock(&pager->lock);
 	return fits;
@@ -122,8 +124,7 @@ int ts_pager_alloc(struct ts_pager *pager, uint64_t bytes, unsigned int flags,
 		return -ENOMEM;
 	result = place(pager, bytes, &range.address);
 	if (result != CUDA_SUCCESS) {
-		ret_shortage->short_of = TS_SHORT_DRIVER;
-		ret_shortage->result = result;
+		ts_short_of_driver(ret_shortage, result);
 		return ts_gpu_errno(result);
 	}
 	ts_pager_live(pager, range.address, bytes);

@@ -113,7 +113,8 @@ CUresult ts_segment_create(const struct ts_gpu_ops *ops, uint64_t bytes,
 		if (!segment->taken)
 			goto out_units;
 	}
-	rc = ops->address_reserve(&base, segment->bytes, unit_bytes, 0, 0);
+	rc = ts_gpu_said("cuMemAddressReserve",
+	        ops->address_reserve(&base, segment->bytes, unit_bytes, 0, 0));
 	if (rc != CUDA_SUCCESS)
 		goto out_taken;
 	segment->base = base;

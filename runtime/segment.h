@@ -61,6 +61,7 @@ struct ts_page {
 	bool former;        /* former_op, fence.out are of former tenants */
 
 	uint64_t mark;               /* last slow path that counted it */
+	size_t wanted;               /* its units that one wants; see mark */
 	uint64_t next_use;           /* when it is expected; see foresee.h */
 	uint32_t uses[TS_PAGE_USES]; /* ring of when it was used */
 	uint8_t use_at;              /* where the last one stands */

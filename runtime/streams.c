@@ -227,9 +227,11 @@ static CUresult wait_in_context(
 
 	if (context != streams->own && ops->ctx_push(context) != CUDA_SUCCESS)
 		return CUDA_SUCCESS;
-	rc = stream->key & TS_STREAM_LEGACY
-	             ? ops->stream_synchronize(CU_STREAM_LEGACY)
-	             : ops->ctx_synchronize();
+	if (stream->key & TS_STREAM_LEGACY)
+		rc = ts_gpu_said("cuStreamSynchronize",
+		        ops->stream_synchronize(CU_STREAM_LEGACY));
+	else
+		rc = ts_gpu_said("cuCtxSynchronize", ops->ctx_synchronize());
 	if (context != streams->own)
 		ops->ctx_pop(&popped);
 	return rc;
@@ -242,10 +244,13 @@ static CUresult wait_for(
 
 	if (stream->key & TS_STREAM_KIND)
 		return wait_in_context(streams, stream);
-	rc = streams->ops->stream_synchronize((CUstream)(uintptr_t)stream->key);
+	rc = ts_gpu_said("cuStreamSynchronize",
+	        streams->ops->stream_synchronize(
+	                (CUstream)(uintptr_t)stream->key));
 	/* Destroyed just now: what it still runs is the context's. */
 	if (rc == CUDA_ERROR_INVALID_HANDLE)
-		rc = streams->ops->ctx_synchronize();
+		rc = ts_gpu_said(
+		        "cuCtxSynchronize", streams->ops->ctx_synchronize());
 	return rc;
 }
 
@@ -279,7 +284,7 @@ static size_t next_entry(
 
 /* @ask: what an event says of ops, a wait or a query. */
 static CUresult wait_all(struct ts_streams *streams, uint64_t number,
-        CUresult (*ask)(CUevent event), struct ts_mutex *lock)
+        const char *call, CUresult (*ask)(CUevent event), struct ts_mutex *lock)
 {
 	uint64_t moved = streams->moved;
 	CUresult rc = CUDA_SUCCESS;
@@ -296,7 +301,7 @@ static CUresult wait_all(struct ts_streams *streams, uint64_t number,
 		}
 		ts_mutex_unlock(lock);
 		if (mark)
-			rc = ask(mark->event);
+			rc = ts_gpu_said(call, ask(mark->event));
 		else
 			rc = wait_for(streams, &stream);
 		ts_mutex_lock(lock);
@@ -311,13 +316,15 @@ static CUresult wait_all(struct ts_streams *streams, uint64_t number,
 CUresult ts_streams_wait(
         struct ts_streams *streams, uint64_t number, struct ts_mutex *lock)
 {
-	return wait_all(streams, number, streams->ops->event_synchronize, lock);
+	return wait_all(streams, number, "cuEventSynchronize",
+	        streams->ops->event_synchronize, lock);
 }
 
 CUresult ts_streams_check(
         struct ts_streams *streams, uint64_t number, struct ts_mutex *lock)
 {
-	return wait_all(streams, number, streams->ops->event_query, lock);
+	return wait_all(streams, number, "cuEventQuery",
+	        streams->ops->event_query, lock);
 }
 
 static bool can_mark(const struct ts_stream *stream)
@@ -465,8 +472,9 @@ static CUresult order_behind(struct ts_streams *streams, size_t at,
 	event = mark ? mark->event : NULL;
 	ts_mutex_unlock(lock);
 	if (event)
-		rc = streams->ops->stream_wait_event(
-		        waiter, event, CU_EVENT_WAIT_DEFAULT);
+		rc = ts_gpu_said("cuStreamWaitEvent",
+		        streams->ops->stream_wait_event(
+		                waiter, event, CU_EVENT_WAIT_DEFAULT));
 	else
 		rc = wait_for(streams, &stream);
 	ts_mutex_lock(lock);

@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import tempfile
 
+import capping
 import operands
 import schema
 import words
@@ -369,7 +370,9 @@ def terminated():
     expect_equal(len(outcome.profile["regions"]), 2, "regions")
     expect(outcome.profile["run"]["timed_steps"] >= 1, "timed steps")
     schema.check(outcome.profile, "profile")
-    expect_equal(outcome.status, {}, "status of a program that was killed")
+    expect_equal(outcome.status["complete"], False, "complete")
+    expect(outcome.status["totals"]["launches"] > 0, "launches in the status")
+    capping.check_schema(outcome.status)
 
 
 def gpu_check():
