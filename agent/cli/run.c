@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/cli/models.h"
 #include "agent/cli/target.h"
 #include "agent/config.h"
 
@@ -371,16 +372,39 @@ static int check_target(const char *command)
 	return target == TS_TARGET_GOOD ? 0 : EXIT_FAILED;
 }
 
+/* The driver would refuse it too, but with the program already running. */
+static int check_model(const struct places *places, const char *name)
+{
+	char folder[PATH_MAX], *names;
+
+	if (!find_file(folder, places->simgpu, "models"))
+		return fail(EXIT_FAILED, NULL,
+		        "the simulated GPU has no device models beside it");
+	if (ts_cli_model_exists(folder, name))
+		return 0;
+	names = ts_cli_model_names(folder);
+	ts_cli_bad(NULL,
+	        "--sim %s: no such device model; want %s, or the path of a "
+	        "JSON file",
+	        name, names ? names : "one of the simulated GPU's");
+	free(names);
+	return EXIT_FAILED;
+}
+
 static int set_sim(const struct options *options, const struct places *places)
 {
 	/* Without content losses are 0; tags cost no time worth naming. */
 	const char *content = options->sim_exact ? "exact" : "tags";
+	int status;
 
 	if (!places->simgpu[0])
 		return fail(EXIT_FAILED,
 		        "build tapeswap with -Dsimgpu=true and run it from "
 		        "the build folder",
 		        "the simulated GPU is not beside this program");
+	status = check_model(places, options->sim);
+	if (status)
+		return status;
 	if (prepend("LD_LIBRARY_PATH", places->simgpu) ||
 	        setenv("SIMGPU_DEVICE", options->sim, 1) ||
 	        setenv("SIMGPU_CONTENT", content, options->sim_exact))

@@ -96,9 +96,14 @@ class Run(unittest.TestCase):
         self.assertNotIn("LD_PRELOAD", self.environment("--mode", "off"))
         self.assertNotIn("LD_PRELOAD", self.environment(TAPESWAP_MODE="off"))
 
-    def test_simulated_gpu_goes_on_the_library_path(self):
-        os.mkdir(self.path("simgpu"))
+    def simulated_gpu(self, *models):
+        os.makedirs(self.path("simgpu/models"))
         self.write("simgpu/libcuda.so.1", b"")
+        for name in models:
+            self.write(f"simgpu/models/{name}.json", b"{}")
+
+    def test_simulated_gpu_goes_on_the_library_path(self):
+        self.simulated_gpu("tiny-1g")
         seen = self.environment(
             "--sim", "tiny-1g", "--mode", "off", LD_LIBRARY_PATH="/some/where"
         )
@@ -110,9 +115,21 @@ class Run(unittest.TestCase):
         seen = self.environment("--sim", "tiny-1g", SIMGPU_CONTENT="none")
         self.assertEqual(seen["SIMGPU_CONTENT"], "none")
 
+    def test_unknown_device_model(self):
+        self.simulated_gpu("tiny-1g", "h200")
+        done = self.run_tapeswap("--sim", "nosuch", "--", "echo", "started")
+        self.check(
+            done, 125, "--sim nosuch: no such device model; want h200, tiny-1g"
+        )
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.stderr.count("\n"), 1)
+        done = self.run_tapeswap("--sim", "./no.json", "--", "echo", "started")
+        self.check(done, 125, "--sim ./no.json: no such device model")
+        own = self.write("own.json", b"{}")
+        self.environment("--sim", own, "--mode", "off")
+
     def test_exact_numbers_on_the_simulated_gpu(self):
-        os.mkdir(self.path("simgpu"))
-        self.write("simgpu/libcuda.so.1", b"")
+        self.simulated_gpu("tiny-1g")
         seen = self.environment("--sim", "tiny-1g", "--sim-exact")
         self.assertEqual(seen["SIMGPU_CONTENT"], "exact")
         done = self.run_tapeswap("--sim-exact", "--", "true")

@@ -5,6 +5,7 @@
  */
 #include "ctl_client.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -269,6 +270,29 @@ static const char *const bad_settings[][2] = {
         {"SIMGPU_FAIL", "cuMemAlloc_v2"},
         {"SIMGPU_FAIL", "cuMemAlloc_v2:0"},
         {"SIMGPU_FAIL", "cuMemAlloc_v2:1:NO_SUCH_ERROR"},
+        {"SIMGPU_FAIL", "cuMemAlloc_v2:1:0"},
+        {"SIMGPU_FAIL", "cuMemAlloc_v2:1:2:3"},
+        {"SIMGPU_FAIL", "cuMemAlloc_v2::1"},
+        {"SIMGPU_FAIL", "cuMemAlloc_v2:-1"},
+        {"SIMGPU_FAIL", "cuMemAlok:1"},
+        {"SIMGPU_FAIL", "cuMemAlloc_v2:1,cudaMalloc:1"},
+        {"SIMGPU_FAIL", ","},
+        {"SIMGPU_MUTATE", "copy:1,"},
+        {"SIMGPU_MUTATE", "copy:+1"},
+        {"SIMGPU_MUTATE", "jump:1"},
+        {"SIMGPU_STICKY_ERROR", "CUDA_ERROR_NO_SUCH"},
+        {"SIMGPU_STICKY_ERROR", "0"},
+        {"SIMGPU_STICKY_ERROR", "700@x"},
+        {"SIMGPU_SLOW_LINK", "2"},
+        {"SIMGPU_SLOW_KERNEL", "0.5@-1"},
+        {"SIMGPU_OOM_BYTES", "1GB"},
+        {"SIMGPU_OOM_BYTES", "99999999999999999999"},
+        {"SIMGPU_RANDOM_ADDRESS", "0"},
+        {"SIMGPU_FOUND_INF", "first"},
+        {"SIMGPU_CONTENT", "numbers"},
+        {"SIMGPU_CHECK_RANGES", "2"},
+        {"SIMGPU_RACES", "1"},
+        {"SIMGPU_CUPTI", "busy"},
         {"SIMGPU_UNMAP_SYNC", "maybe"},
         {"SIMGPU_VERBOSE", "yes"},
 };
@@ -276,11 +300,27 @@ static const char *const bad_settings[][2] = {
 
 START_TEST(a_bad_setting_stops_the_driver)
 {
-	int count;
+	const char *name = bad_settings[_i][0], *value = bad_settings[_i][1];
+	int count, err = dup(STDERR_FILENO);
+	FILE *said = tmpfile();
+	char line[4096] = "", want[256];
 
-	setenv(bad_settings[_i][0], bad_settings[_i][1], 1);
+	setenv(name, value, 1);
+	ck_assert_ptr_nonnull(said);
+	dup2(fileno(said), STDERR_FILENO);
 	FAILS(cuInit(0), CUDA_ERROR_INVALID_VALUE);
 	ck_assert_int_ne(cuDeviceGetCount(&count), CUDA_SUCCESS);
+	dup2(err, STDERR_FILENO);
+	/* One line, with the name and what was read. */
+	rewind(said);
+	ck_assert_ptr_nonnull(fgets(line, sizeof(line), said));
+	snprintf(want, sizeof(want), "%s=\"%s\"", name, value);
+	ck_assert_msg(strstr(line, want), "%s", line);
+	ck_assert_ptr_null(fgets(want, sizeof(want), said));
+	if (!strcmp(value, "no-such-model"))
+		ck_assert_msg(strstr(line, "tiny-1g, titan-x"), "%s", line);
+	fclose(said);
+	close(err);
 }
 END_TEST
 

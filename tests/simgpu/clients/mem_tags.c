@@ -262,6 +262,148 @@ START_TEST(changed_host_memory_is_new_content)
 }
 END_TEST
 
+/* A tagged value of BIG bytes, and pageable memory with room for it. */
+static CUdeviceptr tagged_value(uint32_t seed)
+{
+	CUdeviceptr a = alloc(BIG);
+	unsigned char *host = malloc(BIG);
+
+	ck_assert_ptr_nonnull(host);
+	scribble(host, BIG, seed);
+	OK(cuMemcpyHtoD(a, host, BIG));
+	launch(a, 0);
+	free(host);
+	return a;
+}
+
+START_TEST(pageable_memory_brings_content_back)
+{
+	unsigned char *down, *elsewhere = malloc(BIG + 13);
+	CUdeviceptr a, b, c;
+
+	start();
+	a = tagged_value(9);
+	b = alloc(BIG);
+	c = alloc(BIG);
+	ck_assert_ptr_nonnull(elsewhere);
+	down = read_back(a, BIG);
+	/* The program moves it, as a file would. */
+	memcpy(elsewhere + 13, down, BIG);
+	memset(down, 0, BIG);
+	OK(cuMemcpyHtoD(b, elsewhere + 13, BIG));
+	ck_assert(same_content(a, b, BIG));
+	/* In halves, with a part of a stretch at the end of one. */
+	OK(cuMemcpyHtoD(c, elsewhere + 13, BIG / 2 + MIB / 2));
+	OK(cuMemcpyHtoD(c + BIG / 2, elsewhere + 13 + BIG / 2, BIG / 2));
+	ck_assert(same_content(a, c, BIG));
+	/* Kernels compute the same of it. */
+	launch(a, 0);
+	launch(b, 0);
+	launch(c, 0);
+	ck_assert(same_content(a, b, BIG));
+	ck_assert(same_content(a, c, BIG));
+	free(down);
+	free(elsewhere);
+}
+END_TEST
+
+START_TEST(small_values_come_back_through_pageable_memory)
+{
+	unsigned char *down;
+	CUdeviceptr a, b, c;
+
+	start();
+	a = tagged_value(10);
+	b = alloc(5000);
+	c = alloc(5000);
+	down = read_back(a + MIB, 5000);
+	OK(cuMemcpyHtoD(b, down, 5000));
+	OK(cuMemcpyDtoD(c, a + MIB, 5000));
+	launch(b, 0);
+	launch(c, 0);
+	ck_assert(same_content(b, c, 5000));
+	free(down);
+}
+END_TEST
+
+START_TEST(pageable_memory_that_is_changed_is_new_content)
+{
+	unsigned char *down;
+	CUdeviceptr a, b;
+
+	start();
+	a = tagged_value(11);
+	b = alloc(BIG);
+	down = read_back(a, BIG);
+	down[5 * MIB + 7] ^= 0xff;
+	OK(cuMemcpyHtoD(b, down, BIG));
+	ck_assert(same_content(a, b, 5 * MIB));
+	ck_assert(!same_content(a + 5 * MIB, b + 5 * MIB, MIB));
+	ck_assert(same_content(a + 6 * MIB, b + 6 * MIB, BIG - 6 * MIB));
+	launch(a, 0);
+	launch(b, 0);
+	ck_assert(!same_content(a, b, 4 * MIB));
+	free(down);
+}
+END_TEST
+
+START_TEST(known_bytes_come_back_through_pageable_memory)
+{
+	unsigned char *host = malloc(BIG), *down;
+	CUdeviceptr a, b;
+
+	start();
+	a = alloc(BIG);
+	b = alloc(BIG);
+	ck_assert_ptr_nonnull(host);
+	/* Small uploads, in one large copy. */
+	scribble(host, BIG, 12);
+	for (size_t at = 0; at < BIG; at += MIB)
+		OK(cuMemcpyHtoD(a + at, host + at, MIB));
+	down = read_back(a, BIG);
+	ck_assert_mem_eq(down, host, BIG);
+	OK(cuMemcpyHtoD(b, down, BIG));
+	free(down);
+	down = read_back(b, BIG);
+	ck_assert_mem_eq(down, host, BIG);
+	free(down);
+	/* Patterns, whoever made them. */
+	OK(cuMemsetD32(a, 0x04030201, BIG / 4));
+	down = read_back(a, BIG);
+	OK(cuMemcpyHtoD(b, down, BIG));
+	ck_assert(same_content(a, b, BIG));
+	memset(host, 0, BIG);
+	OK(cuMemcpyHtoD(b, host, BIG));
+	free(down);
+	down = read_back(b, BIG);
+	ck_assert_mem_eq(down, host, BIG);
+	free(down);
+	free(host);
+}
+END_TEST
+
+/* Zeros of the program's are no undefined memory. */
+START_TEST(undefined_memory_is_not_known_again)
+{
+	unsigned char *down, zeros[4096] = {0}, byte = 1;
+	CUdeviceptr a, b;
+
+	start();
+	a = alloc(BIG);
+	b = alloc(BIG);
+	down = read_back(a, 4 * MIB);
+	OK(cuMemcpyHtoD(a, down, 4096));
+	OK(cuMemcpyHtoD(b, zeros, sizeof(zeros)));
+	launch(a, 0);
+	launch(b, 0);
+	ck_assert(same_content(a, b, 4096));
+	OK(cuMemcpyHtoD(a, down, 4 * MIB));
+	OK(cuMemcpyDtoH(&byte, a + 2 * MIB, 1));
+	ck_assert_uint_eq(byte, 0);
+	free(down);
+}
+END_TEST
+
 /* Runs the kernel on two uploads at given addresses. */
 static void compute(CUdeviceptr in, CUdeviceptr out, uint32_t seed)
 {
@@ -396,6 +538,11 @@ int main(void)
 	tcase_add_test(tests, swapped_content_comes_back);
 	tcase_add_test(tests, touched_host_memory_shows_its_bytes);
 	tcase_add_test(tests, changed_host_memory_is_new_content);
+	tcase_add_test(tests, pageable_memory_brings_content_back);
+	tcase_add_test(tests, small_values_come_back_through_pageable_memory);
+	tcase_add_test(tests, pageable_memory_that_is_changed_is_new_content);
+	tcase_add_test(tests, known_bytes_come_back_through_pageable_memory);
+	tcase_add_test(tests, undefined_memory_is_not_known_again);
 	tcase_add_test(
 	        tests, results_follow_from_inputs_and_not_from_addresses);
 	tcase_add_test(tests, aliases_show_one_content);

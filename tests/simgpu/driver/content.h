@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Tagged content where it meets memory: the device's (content.c), the host's
- * (content_host.c) and the blocks' (block.c). Under sg_lock; host content has a
- * lock of its own besides, see content_host.c.
+ * (content_host.c, content_recall.c) and the blocks' (block.c). Under sg_lock;
+ * host content has a lock of its own besides, see content_host.c.
  */
 #ifndef SG_CONTENT_H
 #define SG_CONTENT_H
@@ -33,6 +33,11 @@ bool sg_content_restore(const struct sg_access *access, struct sg_parts *saved);
  */
 struct sg_map *sg_block_written(
         uint64_t va, uint64_t *ret_start, uint64_t *ret_end);
+
+/* [va, va+n) of pageable memory has been given parts' bytes. */
+void sg_recall_note(uint64_t va, uint64_t n, const struct sg_parts *parts);
+/* Are these bytes what a stretch of such a copy held? Then adds it to parts. */
+bool sg_recall_find(uint64_t va, uint64_t n, struct sg_parts *parts);
 
 /* Reads host memory as content; parts carry host addresses. */
 void sg_host_read(uint64_t va, uint64_t n, struct sg_parts *parts);

@@ -268,22 +268,52 @@ static void split_piece(
 	}
 }
 
-/* Real bytes as content: kept if few, else their hash. */
-static void read_bytes(uint64_t va, uint64_t n, struct sg_parts *parts)
+/* Real bytes as content: kept if few or all alike, else their hash. */
+static void new_content(uint64_t va, uint64_t n, struct sg_parts *parts)
 {
-	const void *data = (const void *)(uintptr_t)va;
+	const unsigned char *data = (const unsigned char *)(uintptr_t)va;
 	struct sg_piece piece = {.kind = SG_PIECE_BYTES};
+	uint32_t pattern;
 
 	if (!n)
 		return;
 	if (n <= SG_BYTES_MAX) {
 		piece.bytes = sg_bytes_new(data, n);
+	} else if (memcmp(data, data + sizeof(pattern), n - sizeof(pattern)) ==
+	           0) {
+		memcpy(&pattern, data, sizeof(pattern));
+		piece.kind = SG_PIECE_FILL;
+		piece.tag = pattern;
 	} else {
 		piece.kind = SG_PIECE_TAG;
 		piece.tag = sg_hash_bytes(n, data, n);
 	}
 	sg_parts_add(parts, va, n, &piece);
 	sg_bytes_unref(piece.bytes);
+}
+
+/* Bytes from anywhere: what has been a device's before is known again. */
+static void read_bytes(uint64_t va, uint64_t n, struct sg_parts *parts)
+{
+	uint64_t end = va + n, new = va;
+
+	for (uint64_t step; va < end; va += step) {
+		struct sg_parts known = {0};
+
+		step = end - va < SG_BYTES_MAX ? end - va : SG_BYTES_MAX;
+		if (!sg_recall_find(va, step, &known))
+			continue;
+		new_content(new, va - new, parts);
+		new = va + step;
+		for (unsigned i = 0; i < known.n; i++) {
+			const struct sg_part *part = &known.parts[i];
+
+			sg_parts_add(parts, part->at, part->n,
+			        part->defined ? &part->piece : NULL);
+		}
+		sg_parts_free(&known);
+	}
+	new_content(new, end - new, parts);
 }
 
 /* Do the bytes still say what was copied there? */
@@ -487,6 +517,7 @@ void sg_host_write(uint64_t va, uint64_t n, const struct sg_parts *parts)
 	write_bytes(va, parts, 0, n);
 	if (!host) {
 		sg_host_changed(va, n);
+		sg_recall_note(va, n, parts);
 		return;
 	}
 	sg_host_lock();

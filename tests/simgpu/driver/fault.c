@@ -5,6 +5,7 @@
  * (CUDA_ERROR_OUT_OF_MEMORY by default) without doing anything. Read at start,
  * consulted by sg_enter, under the lock.
  */
+#include "tests/simgpu/driver/exports.h"
 #include "tests/simgpu/driver/sg.h"
 #include "tests/simgpu/driver/start.h"
 
@@ -23,41 +24,51 @@ static int fault_count;
 /* fault_slot of an api without faults */
 #define NO_FAULT -1
 
-static int add_fault(char *item)
+static bool exported(const char *symbol)
+{
+	for (unsigned i = 0; i < sg_export_count; i++) {
+		if (!strcmp(sg_exports[i].symbol, symbol))
+			return true;
+	}
+	return false;
+}
+
+/* What is wrong with item, or NULL. */
+static const char *add_fault(char *item)
 {
 	struct fault fault = {.error = CUDA_ERROR_OUT_OF_MEMORY};
-	char *save, *end;
-	char *symbol = strtok_r(item, ":", &save);
-	char *nth = strtok_r(NULL, ":", &save);
-	char *error = strtok_r(NULL, ":", &save);
+	char *symbol = strsep(&item, ":"), *nth = strsep(&item, ":");
 
-	if (!symbol || !nth)
-		return -EINVAL;
-	fault.nth = strtoull(nth, &end, 10);
-	if (*end || !fault.nth)
-		return -EINVAL;
-	if (error && sg_error_parse(error, &fault.error))
-		return -EINVAL;
+	if (!nth || sg_parse_number(nth, &fault.nth) || !fault.nth)
+		return "want symbol:N[:error], a list separated by commas";
+	if (!exported(symbol))
+		return "the driver exports no such symbol";
+	if (item && (sg_error_parse(item, &fault.error) ||
+	                    fault.error == CUDA_SUCCESS))
+		return "no such error";
 	fault.symbol = sg_xstrdup(symbol);
 	faults = sg_xrealloc(faults, (fault_count + 1) * sizeof(*faults));
 	faults[fault_count++] = fault;
-	return 0;
+	return NULL;
 }
 
 int sg_fault_read(const char *list)
 {
-	char *copy = sg_xstrdup(list), *save;
-	int err = 0;
+	char *copy = sg_xstrdup(list), *rest = copy, *item;
 
-	for (char *item = strtok_r(copy, ", ", &save); item && !err;
-	        item = strtok_r(NULL, ", ", &save))
-		err = add_fault(item);
-	if (err)
-		sg_say("SIMGPU_FAIL=\"%s\": want symbol:N[:error], a list "
-		       "separated by commas",
-		        list);
+	while ((item = strsep(&rest, ","))) {
+		char *whole = sg_xstrdup(item);
+		const char *wrong = add_fault(item + strspn(item, " "));
+
+		if (wrong)
+			sg_say("SIMGPU_FAIL=\"%s\": \"%s\": %s", list, whole,
+			        wrong);
+		free(whole);
+		if (wrong)
+			break;
+	}
 	free(copy);
-	return err;
+	return item ? -EINVAL : 0;
 }
 
 CUresult sg_fault_check(struct sg_api *api)

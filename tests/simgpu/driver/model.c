@@ -6,12 +6,15 @@
 #include "tests/simgpu/driver/sg.h"
 #include "tests/simgpu/driver/start.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum field_type {
 	FIELD_INT,
@@ -158,6 +161,34 @@ static const char *read_root(const json_t *root, struct sg_model *model)
 	return NULL;
 }
 
+static int is_model(const struct dirent *entry)
+{
+	const char *dot = strrchr(entry->d_name, '.');
+
+	return dot && !strcmp(dot, ".json");
+}
+
+/* Names of the models there are, separated by commas. */
+static void list_models(char *ret, size_t bytes)
+{
+	struct dirent **entries;
+	size_t used = 0;
+	int n = scandir(SG_MODEL_DIR, &entries, is_model, alphasort);
+
+	*ret = '\0';
+	for (int i = 0; i < n; i++) {
+		int length = (int)strlen(entries[i]->d_name) - 5;
+		int wrote = snprintf(ret + used, bytes - used, "%s%.*s",
+		        i ? ", " : "", length, entries[i]->d_name);
+
+		if (wrote > 0 && used + (size_t)wrote < bytes)
+			used += (size_t)wrote;
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+}
+
 int sg_model_read(const char *name, struct sg_model *ret_model)
 {
 	struct sg_model model = {0};
@@ -170,11 +201,19 @@ int sg_model_read(const char *name, struct sg_model *ret_model)
 		snprintf(path, sizeof(path), "%s", name);
 	else
 		snprintf(path, sizeof(path), SG_MODEL_DIR "/%s.json", name);
+	if (access(path, R_OK) != 0) {
+		char names[1024];
+
+		list_models(names, sizeof(names));
+		sg_say("SIMGPU_DEVICE=\"%s\": cannot read %s: %s; models: %s",
+		        name, path, strerror(errno), names);
+		return -ENOENT;
+	}
 	root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
 	if (!root) {
 		sg_say("SIMGPU_DEVICE=\"%s\": %s: line %d: %s", name, path,
 		        error.line, error.text);
-		return -ENOENT;
+		return -EINVAL;
 	}
 	fault = read_root(root, &model);
 	json_decref(root);

@@ -19,6 +19,7 @@
 #include "tests/simgpu/driver/content.h"
 #include "tests/simgpu/driver/engine.h"
 #include "tests/simgpu/driver/races.h"
+#include "tests/simgpu/driver/start.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -69,7 +70,7 @@ bool sg_mutating(void)
 static int add(char *item)
 {
 	struct mutation mutation = {0};
-	char *colon = strchr(item, ':'), *end;
+	char *colon = strchr(item, ':');
 	int kind = 0;
 
 	if (!colon)
@@ -78,8 +79,8 @@ static int add(char *item)
 	while (kind < KIND_COUNT && strcmp(item, kind_names[kind]))
 		kind++;
 	mutation.kind = (enum kind)kind;
-	mutation.index = strtoull(colon + 1, &end, 10);
-	if (kind == KIND_COUNT || *end || !mutation.index)
+	if (kind == KIND_COUNT || sg_parse_number(colon + 1, &mutation.index) ||
+	        !mutation.index)
 		return -EINVAL;
 	mutations =
 	        sg_xrealloc(mutations, (n_mutations + 1) * sizeof(*mutations));
@@ -89,12 +90,11 @@ static int add(char *item)
 
 int sg_mutate_read(const char *list)
 {
-	char *copy = sg_xstrdup(list), *save;
+	char *copy = sg_xstrdup(list), *rest = copy, *item;
 	int err = 0;
 
-	for (char *item = strtok_r(copy, ", ", &save); item && !err;
-	        item = strtok_r(NULL, ", ", &save))
-		err = add(item);
+	while (!err && (item = strsep(&rest, ",")))
+		err = add(item + strspn(item, " "));
 	if (!err && (!sg_content_tagged() || !sg_races_on())) {
 		sg_say("SIMGPU_MUTATE wants SIMGPU_CONTENT=tags and "
 		       "SIMGPU_RACES=on");

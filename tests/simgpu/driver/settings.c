@@ -8,6 +8,7 @@
 #include "tests/simgpu/driver/sg.h"
 #include "tests/simgpu/driver/start.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,12 +31,41 @@ static int read_text(const char *value, void *target)
 	return 0;
 }
 
+/* Reads the digits at the beginning of text; *ret_end is what follows. */
+static int read_digits(
+        const char *text, uint64_t *ret_number, const char **ret_end)
+{
+	unsigned long long number;
+	char *end;
+
+	/* No space or sign, which strtoull takes. */
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (errno)
+		return -EINVAL;
+	*ret_number = number;
+	*ret_end = end;
+	return 0;
+}
+
+int sg_parse_number(const char *text, uint64_t *ret_number)
+{
+	const char *end;
+	uint64_t number;
+
+	if (read_digits(text, &number, &end) || *end)
+		return -EINVAL;
+	*ret_number = number;
+	return 0;
+}
+
 static int read_count(const char *value, void *target)
 {
-	char *end;
-	unsigned long count = strtoul(value, &end, 10);
+	uint64_t count;
 
-	if (end == value || *end || count < 1 || count > 64)
+	if (sg_parse_number(value, &count) || count < 1 || count > 64)
 		return -EINVAL;
 	*(unsigned *)target = (unsigned)count;
 	return 0;
@@ -57,12 +87,12 @@ static int read_switch(const char *value, void *target)
 	return 0;
 }
 
+/* Above 0: without the setting there is none. */
 static int read_number(const char *value, void *target)
 {
-	char *end;
-	unsigned long long number = strtoull(value, &end, 10);
+	uint64_t number;
 
-	if (end == value || *end || *value == '-')
+	if (sg_parse_number(value, &number) || !number)
 		return -EINVAL;
 	*(uint64_t *)target = number;
 	return 0;
@@ -74,15 +104,16 @@ static int read_bytes(const char *value, void *target)
 		const char *unit;
 		unsigned shift;
 	} units[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
-	char *end;
-	unsigned long long number = strtoull(value, &end, 10);
+	const char *end;
+	uint64_t number;
 
+	if (read_digits(value, &number, &end) || !number)
+		return -EINVAL;
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (end == value || *value == '-' || !number ||
-		        strcmp(end, units[i].unit) ||
+		if (strcmp(end, units[i].unit) ||
 		        number > UINT64_MAX >> units[i].shift)
 			continue;
-		*(uint64_t *)target = (uint64_t)number << units[i].shift;
+		*(uint64_t *)target = number << units[i].shift;
 		return 0;
 	}
 	return -EINVAL;
@@ -179,11 +210,13 @@ static const struct setting {
                 "operation on"},
         {"SIMGPU_OOM_BYTES", read_bytes, &sg_settings.oom_bytes,
                 "a number of bytes, KiB, MiB or GiB"},
-        {"SIMGPU_FOUND_INF", read_number, &sg_settings.found_inf, "a number"},
+        {"SIMGPU_FOUND_INF", read_number, &sg_settings.found_inf,
+                "a number above 0"},
         {"SIMGPU_RANDOM_ADDRESS", read_number, &sg_settings.random_address,
-                "a seed, a number"},
+                "a seed, a number above 0"},
         {"SIMGPU_MUTATE", read_text, &sg_settings.mutate,
-                "copy, truncate, launch or wait, each :k, a list"},
+                "copy, truncate, move, shorten, launch or wait, each :k, a "
+                "list"},
         {"SIMGPU_RACES", read_switch, &sg_settings.races, "on or off"},
         {"SIMGPU_VERBOSE", read_bool, &sg_settings.verbose, "0 or 1"},
         {"SIMGPU_CUPTI", read_cupti, &sg_settings.cupti,

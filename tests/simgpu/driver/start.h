@@ -11,6 +11,8 @@
 
 /* Reads the environment. 0 or -EINVAL, after one line that says why. */
 int sg_settings_read(void);
+/* Reads decimal digits and nothing else. 0 or -EINVAL. */
+int sg_parse_number(const char *text, uint64_t *ret_number);
 /* Reads a model by name or path. 0 or negative errno, after one line. */
 int sg_model_read(const char *name, struct sg_model *ret_model);
 /* Creates the devices with their engines. 0 or negative errno. */
