@@ -13,16 +13,33 @@ static void add_range(
 		        a->memory, away > n ? away - n : 0, pos - n, size);
 }
 
+/* An edge goes from @from to @to: what it passes over gets @size. */
+static void move_edge(
+        struct ts_absence *a, uint32_t from, uint32_t to, int64_t size)
+{
+	if (from < to)
+		add_range(a, from, to, size);
+	else if (to < from)
+		add_range(a, to, from, -size);
+}
+
 void ts_absence_set(
         struct ts_absence *a, uint32_t gap, uint32_t away, uint32_t pos)
 {
 	struct ts_pass *pass = a->pass;
 	int64_t size = (int64_t)a->graph->gaps[gap].size_bytes;
+	uint32_t from = pass->away[gap], to = pass->pos[gap];
 
-	if (pass->away[gap] < pass->pos[gap])
-		add_range(a, pass->away[gap], pass->pos[gap], size);
 	pass->away[gap] = away;
 	pass->pos[gap] = pos;
+	if (from < pos && away < to && from < to && away < pos) {
+		/* Mostly one end moves, and not far. */
+		move_edge(a, from, away, size);
+		move_edge(a, to, pos, -size);
+		return;
+	}
+	if (from < to)
+		add_range(a, from, to, size);
 	if (away < pos)
 		add_range(a, away, pos, -size);
 }

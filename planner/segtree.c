@@ -16,32 +16,51 @@ int ts_segtree_init(struct ts_segtree *tree, const uint64_t *values, uint32_t n)
 	tree->leaves = 1;
 	while (tree->leaves < n)
 		tree->leaves *= 2;
-	tree->max = calloc(2 * (uint64_t)tree->leaves, sizeof(*tree->max));
-	tree->add = calloc(2 * (uint64_t)tree->leaves, sizeof(*tree->add));
-	if (!tree->max || !tree->add) {
+	tree->nodes = calloc(2 * (uint64_t)tree->leaves, sizeof(*tree->nodes));
+	if (!tree->nodes) {
 		ts_segtree_finish(tree);
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < tree->leaves; i++)
-		tree->max[tree->leaves + i] =
+		tree->nodes[tree->leaves + i].max =
 		        i < n ? (int64_t)values[i] : INT64_MIN / 4;
 	for (uint32_t i = tree->leaves - 1; i > 0; i--)
-		tree->max[i] = greater(tree->max[2 * i], tree->max[2 * i + 1]);
+		tree->nodes[i].max = greater(
+		        tree->nodes[2 * i].max, tree->nodes[2 * i + 1].max);
 	return 0;
 }
 
 void ts_segtree_finish(struct ts_segtree *tree)
 {
-	free(tree->max);
-	free(tree->add);
+	free(tree->nodes);
 	memset(tree, 0, sizeof(*tree));
 }
 
-static void lift(struct ts_segtree *tree, uint32_t i)
+/* Node @i from its children. False where that changes nothing. */
+static bool renew(struct ts_segtree *tree, uint32_t i)
 {
-	for (i /= 2; i; i /= 2)
-		tree->max[i] = tree->add[i] +
-		               greater(tree->max[2 * i], tree->max[2 * i + 1]);
+	int64_t before = tree->nodes[i].max;
+
+	tree->nodes[i].max =
+	        tree->nodes[i].add +
+	        greater(tree->nodes[2 * i].max, tree->nodes[2 * i + 1].max);
+	return tree->nodes[i].max != before;
+}
+
+/* All above the range of leaves [first, last] that was changed. */
+static void lift(struct ts_segtree *tree, uint32_t first, uint32_t last)
+{
+	for (; first != last; first /= 2, last /= 2) {
+		if (first < tree->leaves)
+			renew(tree, first);
+		if (last < tree->leaves)
+			renew(tree, last);
+	}
+	/* The node over both may be changed itself; above nothing else is. */
+	if (first < tree->leaves)
+		renew(tree, first);
+	for (first /= 2; first && renew(tree, first); first /= 2)
+		;
 }
 
 void ts_segtree_add(
@@ -54,32 +73,31 @@ void ts_segtree_add(
 		return;
 	for (; left < right; left /= 2, right /= 2) {
 		if (left & 1) {
-			tree->max[left] += delta;
-			tree->add[left] += delta;
+			tree->nodes[left].max += delta;
+			tree->nodes[left].add += delta;
 			left++;
 		}
 		if (right & 1) {
 			right--;
-			tree->max[right] += delta;
-			tree->add[right] += delta;
+			tree->nodes[right].max += delta;
+			tree->nodes[right].add += delta;
 		}
 	}
-	lift(tree, first);
-	lift(tree, last);
+	lift(tree, first, last);
 }
 
 int64_t ts_segtree_max(const struct ts_segtree *tree)
 {
-	return tree->n ? tree->max[1] : 0;
+	return tree->n ? tree->nodes[1].max : 0;
 }
 
 int64_t ts_segtree_get(const struct ts_segtree *tree, uint32_t at)
 {
 	uint32_t i = at + tree->leaves;
-	int64_t value = tree->max[i];
+	int64_t value = tree->nodes[i].max;
 
 	for (i /= 2; i; i /= 2)
-		value += tree->add[i];
+		value += tree->nodes[i].add;
 	return value;
 }
 
@@ -92,23 +110,23 @@ uint32_t ts_segtree_first_above(
 	if (from >= tree->n)
 		return tree->n;
 	for (uint32_t up = i / 2; up; up /= 2)
-		above += tree->add[up];
+		above += tree->nodes[up].add;
 	/* Up until a subtree to the right holds one, then down its left. */
-	while (tree->max[i] + above <= level) {
+	while (tree->nodes[i].max + above <= level) {
 		while (i & 1) {
 			i /= 2;
 			if (!i)
 				return tree->n;
-			above -= tree->add[i];
+			above -= tree->nodes[i].add;
 		}
 		if (!i)
 			return tree->n;
 		i++;
 	}
 	while (i < tree->leaves) {
-		above += tree->add[i];
+		above += tree->nodes[i].add;
 		i *= 2;
-		if (tree->max[i] + above <= level)
+		if (tree->nodes[i].max + above <= level)
 			i++;
 	}
 	return i - tree->leaves < tree->n ? i - tree->leaves : tree->n;
@@ -120,11 +138,11 @@ static uint32_t last_above(const struct ts_segtree *tree, uint32_t i,
 {
 	uint32_t found;
 
-	if (low >= end || tree->max[i] <= level)
+	if (low >= end || tree->nodes[i].max <= level)
 		return tree->n;
 	if (width == 1)
 		return low;
-	level -= tree->add[i];
+	level -= tree->nodes[i].add;
 	width /= 2;
 	found = last_above(tree, 2 * i + 1, low + width, width, end, level);
 	if (found < tree->n)
@@ -149,11 +167,11 @@ static int64_t range_max(const struct ts_segtree *tree, uint32_t i,
 	if (low >= to || low + width <= from)
 		return INT64_MIN / 2;
 	if (from <= low && low + width <= to)
-		return tree->max[i];
+		return tree->nodes[i].max;
 	width /= 2;
 	left = range_max(tree, 2 * i, low, width, from, to);
 	right = range_max(tree, 2 * i + 1, low + width, width, from, to);
-	return tree->add[i] + greater(left, right);
+	return tree->nodes[i].add + greater(left, right);
 }
 
 int64_t ts_segtree_range_max(const struct ts_segtree *tree, uint32_t from,

@@ -6,13 +6,18 @@
 #ifndef TS_PLANNER_SEGTREE_H
 #define TS_PLANNER_SEGTREE_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+struct ts_segtree_node {
+	int64_t max; /* without what the node's parents add */
+	int64_t add;
+};
 
 struct ts_segtree {
 	uint32_t n;
 	uint32_t leaves; /* power of two */
-	int64_t *max;    /* of the node, without what its parents add */
-	int64_t *add;
+	struct ts_segtree_node *nodes;
 };
 
 /* Takes @n starting values. 0 or -ENOMEM. */
