@@ -33,22 +33,39 @@ void ts_engines_want(struct ts_model *m, uint32_t gap)
 	ts_heap_push(&m->state.heap, gap, earlier, m);
 }
 
-static void set_back(struct ts_model *m, uint32_t gap)
+static bool later(const void *data, uint32_t a, uint32_t b)
 {
-	struct ts_run_state *s = &m->state;
-
-	s->status[gap] = BACK;
-	s->back_at[gap] = s->back_count;
-	s->back[s->back_count++] = gap;
+	return earlier(data, b, a);
 }
 
-static void unset_back(struct ts_model *m, uint32_t gap)
+/* After the gap's status or what the host has changed. */
+static void note_spare(struct ts_model *m, uint32_t gap)
 {
 	struct ts_run_state *s = &m->state;
-	uint32_t last = s->back[--s->back_count];
+	uint32_t place = s->spare.place_of[gap];
+	bool is =
+	        s->status[gap] == BACK && s->host[m->graph->gaps[gap].version];
 
-	s->back[s->back_at[gap]] = last;
-	s->back_at[last] = s->back_at[gap];
+	if (is && place == TS_NONE)
+		ts_heap_push(&s->spare, gap, later, m);
+	else if (!is && place != TS_NONE)
+		ts_heap_remove(&s->spare, place, later, m);
+}
+
+static void set_status(
+        struct ts_model *m, uint32_t gap, enum ts_gap_status status)
+{
+	m->state.status[gap] = (uint8_t)status;
+	note_spare(m, gap);
+}
+
+static void set_host(struct ts_model *m, uint32_t version, bool has)
+{
+	uint32_t gap = m->state.gap_of[version];
+
+	m->state.host[version] = has;
+	if (gap != TS_NONE)
+		note_spare(m, gap);
 }
 
 /* Op that runs or has just run. */
@@ -76,7 +93,7 @@ void ts_engines_release(struct ts_model *m, uint32_t gap)
 	/* What is evicted had not been away in vain: it comes back later. */
 	if (m->left[gap] == TS_NONE)
 		m->left[gap] = op_now(m);
-	m->state.status[gap] = OUT;
+	set_status(m, gap, OUT);
 	if (m->state.opened[gap])
 		ts_engines_want(m, gap);
 }
@@ -120,7 +137,7 @@ static bool start_gap(struct ts_model *m, uint32_t place, uint64_t extra)
 	s->used += size_of(m, gap);
 	if (s->used > s->peak)
 		s->peak = s->used;
-	s->status[gap] = INCOMING;
+	set_status(m, gap, INCOMING);
 	m->back_op[gap] = op_next(m);
 	s->outcome.h2d_bytes += size_of(m, gap);
 	begin_copy(m, &s->h2d, gap, size_of(m, gap));
@@ -146,7 +163,7 @@ static void finish_d2h(struct ts_model *m)
 
 	trace(m, TS_LANE_D2H, version, s->d2h.begun, s->t);
 	s->d2h.busy = TS_NONE;
-	s->host[version] = 1;
+	set_host(m, version, true);
 	s->outcome.d2h_bytes += m->graph->profile->values[version].size_bytes;
 	if (gap != TS_NONE && s->status[gap] == OUTGOING)
 		ts_engines_release(m, gap);
@@ -187,7 +204,7 @@ static bool advance(struct ts_model *m, double until, uint64_t running)
 		finish_d2h(m);
 	} else {
 		trace(m, TS_LANE_H2D, s->h2d.busy, s->h2d.begun, s->t);
-		set_back(m, s->h2d.busy);
+		set_status(m, s->h2d.busy, BACK);
 		s->h2d.busy = TS_NONE;
 	}
 	start_d2h(m);
@@ -237,7 +254,7 @@ static void begin_gap(struct ts_model *m, uint32_t gap)
 	m->left[gap] = TS_NONE;
 	s->opened[gap] = 0;
 	s->gap_of[version] = gap;
-	s->status[gap] = OUTGOING;
+	set_status(m, gap, OUTGOING);
 	if (s->host[version])
 		ts_engines_release(m, gap);
 	else
@@ -250,8 +267,7 @@ static void end_gap(struct ts_model *m, uint32_t gap)
 	const struct ts_gap *info = &m->graph->gaps[gap];
 	uint32_t first;
 
-	unset_back(m, gap);
-	s->status[gap] = RESIDENT;
+	set_status(m, gap, RESIDENT);
 	s->gap_of[info->version] = TS_NONE;
 	/* A copy out that has not begun is of no use any more. */
 	s->queued[info->version] = 0;
@@ -261,30 +277,40 @@ static void end_gap(struct ts_model *m, uint32_t gap)
 	first = info->version;
 	while (m->graph->profile->values[first].in_place_of != TS_NONE)
 		first = m->graph->profile->values[first].in_place_of;
-	s->host[first] = s->host[info->version];
-	s->host[info->version] = 0;
+	set_host(m, first, s->host[info->version]);
+	set_host(m, info->version, false);
+}
+
+static bool needs(
+        const struct ts_model *m, const struct ts_instr *instr, uint32_t gap)
+{
+	for (uint32_t k = 0; k < instr->n_needs; k++) {
+		if (m->program.needs[instr->first_need + k] == gap)
+			return true;
+	}
+	return false;
 }
 
 /* Frees one copied value that is not used now, furthest use first. */
 static bool evict(struct ts_model *m, const struct ts_instr *instr)
 {
 	struct ts_run_state *s = &m->state;
-	uint32_t best = TS_NONE;
+	uint32_t kept = TS_NONE, gap = TS_NONE;
 
-	for (uint32_t i = 0; i < s->back_count; i++) {
-		uint32_t gap = s->back[i];
-		bool needed = !s->host[m->graph->gaps[gap].version];
-
-		for (uint32_t k = 0; !needed && k < instr->n_needs; k++)
-			needed = m->program.needs[instr->first_need + k] == gap;
-		if (!needed && (best == TS_NONE || earlier(m, best, gap)))
-			best = gap;
+	/* What is used now has the nearest deadlines: little is set aside. */
+	while (s->spare.n && needs(m, instr, s->spare.items[0])) {
+		gap = s->spare.items[0];
+		ts_heap_pop(&s->spare, later, m);
+		m->spare_next[gap] = kept;
+		kept = gap;
 	}
-	if (best == TS_NONE)
+	gap = s->spare.n ? s->spare.items[0] : TS_NONE;
+	for (; kept != TS_NONE; kept = m->spare_next[kept])
+		ts_heap_push(&s->spare, kept, later, m);
+	if (gap == TS_NONE)
 		return false;
-	unset_back(m, best);
 	s->outcome.evictions++;
-	ts_engines_release(m, best);
+	ts_engines_release(m, gap);
 	return true;
 }
 
@@ -296,7 +322,7 @@ static uint32_t missing_need(struct ts_model *m, const struct ts_instr *instr)
 		uint32_t gap = m->program.needs[instr->first_need + k];
 
 		if (s->status[gap] == OUTGOING)
-			set_back(m, gap);
+			set_status(m, gap, BACK);
 		if (s->status[gap] == BACK || s->status[gap] == RESIDENT)
 			continue;
 		if (s->status[gap] == OUT && !s->opened[gap]) {
@@ -315,12 +341,8 @@ static void force_in(struct ts_model *m, uint32_t missing)
 
 	if (s->h2d.busy != TS_NONE || s->status[missing] != OUT)
 		return;
-	for (uint32_t i = 0; i < s->heap.n; i++) {
-		if (s->heap.items[i] == missing) {
-			start_gap(m, i, 0);
-			return;
-		}
-	}
+	if (s->heap.place_of[missing] != TS_NONE)
+		start_gap(m, s->heap.place_of[missing], 0);
 }
 
 /* Compute stands still until @instr can run. False: it never can. */
@@ -380,9 +402,9 @@ static void forget_copies(struct ts_model *m, uint32_t op)
 		uint32_t version = p->uses[info->first_write + k];
 		uint32_t old = p->values[version].in_place_of;
 
-		m->state.host[version] = 0;
+		set_host(m, version, false);
 		if (old != TS_NONE)
-			m->state.host[old] = 0;
+			set_host(m, old, false);
 	}
 }
 

@@ -18,11 +18,12 @@ static int state_init(struct ts_run_state *s, const struct ts_graph *g)
 	s->gap_of = calloc(values, sizeof(*s->gap_of));
 	s->queue = calloc(gaps, sizeof(*s->queue));
 	s->heap.items = calloc(gaps, sizeof(*s->heap.items));
-	s->back = calloc(gaps, sizeof(*s->back));
-	s->back_at = calloc(gaps, sizeof(*s->back_at));
+	s->heap.place_of = calloc(gaps, sizeof(*s->heap.place_of));
+	s->spare.items = calloc(gaps, sizeof(*s->spare.items));
+	s->spare.place_of = calloc(gaps, sizeof(*s->spare.place_of));
 	if (!s->status || !s->began || !s->opened || !s->host || !s->queued ||
-	        !s->gap_of || !s->queue || !s->heap.items || !s->back ||
-	        !s->back_at)
+	        !s->gap_of || !s->queue || !s->heap.items ||
+	        !s->heap.place_of || !s->spare.items || !s->spare.place_of)
 		return -ENOMEM;
 	return 0;
 }
@@ -37,8 +38,17 @@ static void state_finish(struct ts_run_state *s)
 	free(s->gap_of);
 	free(s->queue);
 	free(s->heap.items);
-	free(s->back);
-	free(s->back_at);
+	free(s->heap.place_of);
+	free(s->spare.items);
+	free(s->spare.place_of);
+}
+
+static struct ts_heap heap_copy(
+        const struct ts_heap *to, const struct ts_heap *from, uint64_t gaps)
+{
+	memcpy(to->items, from->items, from->n * sizeof(*to->items));
+	memcpy(to->place_of, from->place_of, gaps * sizeof(*to->place_of));
+	return (struct ts_heap){to->items, from->n, to->place_of};
 }
 
 static void state_copy(struct ts_run_state *to, const struct ts_run_state *from,
@@ -55,10 +65,8 @@ static void state_copy(struct ts_run_state *to, const struct ts_run_state *from,
 	to->queued = memcpy(arrays.queued, from->queued, values);
 	to->gap_of = memcpy(arrays.gap_of, from->gap_of, values * 4);
 	to->queue = memcpy(arrays.queue, from->queue, (gaps + 1) * 4);
-	to->heap.items =
-	        memcpy(arrays.heap.items, from->heap.items, from->heap.n * 4);
-	to->back = memcpy(arrays.back, from->back, from->back_count * 4);
-	to->back_at = memcpy(arrays.back_at, from->back_at, gaps * 4);
+	to->heap = heap_copy(&arrays.heap, &from->heap, gaps);
+	to->spare = heap_copy(&arrays.spare, &from->spare, gaps);
 }
 
 int ts_model_create(const struct ts_graph *graph, uint64_t limit_bytes,
@@ -80,12 +88,13 @@ int ts_model_create(const struct ts_graph *graph, uint64_t limit_bytes,
 	m->left = calloc(gaps, sizeof(*m->left));
 	m->back_op = calloc(gaps, sizeof(*m->back_op));
 	m->left_before = calloc(gaps, sizeof(*m->left_before));
+	m->spare_next = calloc(gaps, sizeof(*m->spare_next));
 	m->anchor_need = calloc(gaps, sizeof(*m->anchor_need));
 	m->anchor_copy = calloc(gaps, sizeof(*m->anchor_copy));
 	if (!m->copy_head || !m->window_head || !m->copy_next ||
 	        !m->window_next || !m->anchor_need || !m->left || !m->back_op ||
-	        !m->left_before || !m->anchor_copy || !m->op_ns ||
-	        state_init(&m->state, graph) ||
+	        !m->left_before || !m->spare_next || !m->anchor_copy ||
+	        !m->op_ns || state_init(&m->state, graph) ||
 	        ts_choice_init(&m->anchor, graph->n_gaps) ||
 	        ts_program_init(&m->program, graph)) {
 		ts_model_destroy(m);
@@ -109,6 +118,7 @@ void ts_model_destroy(struct ts_model *m)
 	free(m->left);
 	free(m->back_op);
 	free(m->left_before);
+	free(m->spare_next);
 	free(m->anchor_need);
 	free(m->anchor_copy);
 	free(m->ahead);
@@ -237,7 +247,9 @@ static void start_state(struct ts_model *m)
 	struct ts_run_state *s = &m->state, arrays = *s;
 
 	memset(s, 0, offsetof(struct ts_run_state, status));
-	s->heap.n = 0;
+	s->heap.n = s->spare.n = 0;
+	memset(s->heap.place_of, 0xff, g->n_gaps * sizeof(uint32_t));
+	memset(s->spare.place_of, 0xff, g->n_gaps * sizeof(uint32_t));
 	s->used = s->peak = g->base_bytes;
 	s->d2h = (struct ts_engine){TS_NONE, 0,
 	        (double)device->d2h_bytes_per_s * 1e-9,

@@ -48,7 +48,6 @@ struct ts_run_state {
 	struct ts_engine h2d;
 	uint32_t queue_head;
 	uint32_t queue_count;
-	uint32_t back_count;
 	struct ts_outcome outcome;
 
 	uint8_t *status;     /* by gap */
@@ -59,8 +58,8 @@ struct ts_run_state {
 	uint32_t *gap_of;    /* by value: gap that is open, TS_NONE */
 	uint32_t *queue;     /* ring of versions to copy out */
 	struct ts_heap heap; /* gaps to copy in, earliest deadline first */
-	uint32_t *back;      /* gaps that are BACK */
-	uint32_t *back_at;   /* by gap: place in back */
+	/* Gaps that are BACK and that the host has, latest deadline first. */
+	struct ts_heap spare;
 };
 
 struct ts_model {
@@ -85,6 +84,8 @@ struct ts_model {
 	uint32_t *left, *back_op;
 	/* Of gaps that wrap: the same in the step before. */
 	uint32_t *left_before;
+	/* Scratch, by gap: a list of what is spare but in use. */
+	uint32_t *spare_next;
 	/* Compute is at work, and not waiting for what it needs. */
 	bool running;
 	/* Compute is short of memory: lazy copies may start. */
