@@ -18,7 +18,7 @@
 #define TAPES      500
 #define WIDE_TAPES 20
 #else
-#define TAPES      10000
+#define TAPES      1200
 #define WIDE_TAPES 300
 #endif
 
