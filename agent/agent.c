@@ -60,6 +60,8 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 	ts_proof_init();
 	ts_planned_init();
 	ts_profiler_init();
+	ts_agent.follows = ts_profiler_is_on() && !ts_agent_places() &&
+	                   !*config->plan && !config->replay;
 	atomic_store(&ts_agent.started, true);
 	return TS_AGENT_ACTIVE;
 }

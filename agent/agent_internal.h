@@ -56,6 +56,9 @@ struct ts_agent {
 	const struct ts_gpu_ops *ops;
 	struct ts_config config;
 	uint64_t host_limit_bytes;
+	/* Nothing is moved, planned or proved: what is not recorded is only
+	 * followed through the steps that are known. */
+	bool follows;
 
 	struct ts_mutex lock;
 	struct ts_agent_device devices[TS_AGENT_DEVICES];
@@ -86,7 +89,10 @@ static inline bool ts_agent_places(void)
  * Whether blocks are looked for while nothing is recorded: they are to be made
  * resident, or kept on the tape. Where steps are only followed signatures do.
  */
-bool ts_agent_wants_blocks(void);
+static inline bool ts_agent_wants_blocks(void)
+{
+	return !ts_agent.follows;
+}
 
 /* The pager of @device, or NULL. */
 static inline struct ts_pager *ts_agent_pager(int device)

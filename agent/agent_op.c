@@ -161,12 +161,6 @@ static bool goes_into_graph(const struct ts_op *op)
 	return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-bool ts_agent_wants_blocks(void)
-{
-	return ts_agent_places() || *ts_agent.config.plan ||
-	       !ts_profiler_is_on() || ts_proof_wants_uses();
-}
-
 static bool wants_uses(const struct ts_op *op)
 {
 	return op->recorded || ts_agent_wants_blocks();
@@ -193,17 +187,26 @@ CUresult ts_agent_pin_op(struct ts_op *op)
 	return rc;
 }
 
+/* All that is done for an op where steps are only followed. */
+static CUresult begin_followed(struct ts_op *op)
+{
+	op->collective = op->kind == TS_OP_LAUNCH && ts_declared_collective();
+	ts_op_sign(op);
+	op->capturing = goes_into_graph(op);
+	ts_profiler_begin(op);
+	return CUDA_SUCCESS;
+}
+
 CUresult ts_agent_op_begin(struct ts_op *op)
 {
 	CUresult rc;
 
-	if (op->kind == TS_OP_LAUNCH) {
+	if (op->kind == TS_OP_LAUNCH)
 		op->func = ts_funcs_get(&ts_agent.funcs, op->function);
-		if (wants_uses(op))
-			ts_op_touch_params(op, &ts_agent.blocks);
-		else
-			op->collective = ts_declared_collective();
-	}
+	if (!wants_uses(op))
+		return begin_followed(op);
+	if (op->kind == TS_OP_LAUNCH)
+		ts_op_touch_params(op, &ts_agent.blocks);
 	ts_op_sign(op);
 	op->capturing = goes_into_graph(op);
 	/* Better not run than run on memory that may be missing. */
@@ -238,18 +241,28 @@ static void room_for_code(const struct ts_op *op)
 		}
 }
 
+static void end_followed(struct ts_op *op, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		ts_tape_count(&ts_agent.tape, op);
+	ts_profiler_end(op, result == CUDA_SUCCESS);
+	ts_op_finish(op);
+}
+
 void ts_agent_op_end(struct ts_op *op, CUresult result)
 {
+	if (!wants_uses(op)) {
+		end_followed(op, result);
+		return;
+	}
 	ts_proof_issued(op, result == CUDA_SUCCESS);
 	/* A captured op runs, if at all, with its graph. */
 	end_devices(op, result == CUDA_SUCCESS && !op->capturing);
 	if (op->host && result == CUDA_SUCCESS && !op->capturing)
 		ts_downloads_note(op);
 	room_for_code(op);
-	if (result == CUDA_SUCCESS && wants_uses(op))
+	if (result == CUDA_SUCCESS)
 		ts_tape_record(&ts_agent.tape, op);
-	else if (result == CUDA_SUCCESS)
-		ts_tape_count(&ts_agent.tape, op);
 	ts_profiler_end(op, result == CUDA_SUCCESS);
 	if (result == CUDA_SUCCESS)
 		ts_agent_scan_written(op);

@@ -10,7 +10,6 @@
 
 #include "agent/agent_internal.h"
 #include "agent/hash.h"
-#include "agent/numbers.h"
 
 static bool captures(ts_stream_key stream)
 {
@@ -238,7 +237,7 @@ void ts_agent_scan_written(const struct ts_op *op)
 	if (!is_due(op->signature, key) ||
 	        ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS)
 		return;
-	numbers = op->func && ts_writes_numbers(op->func->name);
+	numbers = op->func && op->func->writes_numbers;
 	for (size_t i = 0; i < op->count && read && !numbers; i++) {
 		const struct ts_use *use = &op->uses[i];
 

@@ -16,7 +16,7 @@ void ts_blocks_init(struct ts_blocks *blocks)
 	ts_map_init(&blocks->blocks);
 	blocks->spare = NULL;
 	blocks->late = (struct ts_late){.slots = NULL};
-	blocks->late_in = NULL;
+	memset(blocks->split, 0, sizeof(blocks->split));
 	memset(blocks->recent, 0, sizeof(blocks->recent));
 	blocks->lowest = UINT64_MAX;
 	blocks->highest = 0;
@@ -285,7 +285,7 @@ bool ts_blocks_remove_allocation(struct ts_blocks *blocks, uint64_t address,
 		blocks->live_bytes -= allocation->whole.bytes;
 	if (allocation)
 		forget_recent(blocks, &allocation->whole);
-	blocks->late_in = NULL;
+	memset(blocks->split, 0, sizeof(blocks->split));
 	ts_mutex_unlock(&blocks->lock);
 	if (!allocation)
 		return false;
@@ -327,17 +327,20 @@ void ts_blocks_report(struct ts_blocks *blocks, uint64_t address, int64_t bytes,
 static bool may_be_late(
         struct ts_blocks *blocks, uint64_t address, int64_t bytes)
 {
-	const struct ts_allocation *allocation = blocks->late_in;
+	uint64_t hash = (address >> TS_BLOCKS_LOCAL) * 0x9fb21c651e98df25ull;
+	struct ts_span *known =
+	        &blocks->split[hash >> 40 & (TS_BLOCKS_SPLIT - 1)];
+	const struct ts_allocation *allocation;
 
-	if (bytes <= 0)
-		return true;
-	if (allocation &&
-	        address - allocation->whole.address < allocation->whole.bytes)
+	if (bytes <= 0 || address - known->address < known->bytes)
 		return true;
 	allocation = find_allocation(blocks, address);
-	if (allocation && !allocation->split)
+	if (!allocation)
+		return true;
+	if (!allocation->split)
 		return false;
-	blocks->late_in = allocation;
+	*known = (struct ts_span){
+	        allocation->whole.address, allocation->whole.bytes};
 	return true;
 }
 

@@ -37,6 +37,8 @@ struct ts_allocation {
 };
 
 #define TS_BLOCKS_RECENT 1024u /* a power of two */
+#define TS_BLOCKS_SPLIT  64u   /* likewise */
+#define TS_BLOCKS_LOCAL  21    /* addresses alike but for so many bits */
 
 struct ts_blocks {
 	struct ts_mutex lock;
@@ -45,8 +47,10 @@ struct ts_blocks {
 	struct ts_map blocks;      /* reported struct ts_block by address */
 	struct ts_block *spare;    /* dead ones, linked by node.left */
 	struct ts_late late;       /* what the maps lack so far */
-	/* Of the allocation in which a late block was last; NULL: none. */
-	const struct ts_allocation *late_in;
+	/* Split allocations that late blocks were in; 0 bytes: none. */
+	struct ts_span {
+		uint64_t address, bytes;
+	} split[TS_BLOCKS_SPLIT];
 	uint64_t lowest, highest; /* no block outside [lowest, highest) */
 	/* Found of late, by first address: programs mostly pass these. */
 	struct ts_block *recent[TS_BLOCKS_RECENT];

@@ -7,6 +7,7 @@
 #include "agent/base/list.h"
 #include "agent/hash.h"
 #include "agent/layout.h"
+#include "agent/numbers.h"
 #include "agent/words.h"
 
 /* The driver's own limit is 4 KiB of parameters, 32 KiB with CUDA 12.1. */
@@ -19,7 +20,16 @@ void ts_funcs_init(struct ts_funcs *funcs, const struct ts_gpu_ops *ops)
 	ts_map_init(&funcs->by_handle);
 	funcs->all = NULL;
 	funcs->count = 0;
-	funcs->generation = 0;
+	atomic_init(&funcs->generation, 0);
+	for (size_t i = 0; i < TS_FUNCS_RECENT; i++)
+		atomic_init(&funcs->recent[i], NULL);
+}
+
+static void destroy(struct ts_func *func)
+{
+	ts_layout_destroy(func->layout);
+	free(func->name);
+	free(func);
 }
 
 void ts_funcs_finish(struct ts_funcs *funcs)
@@ -28,9 +38,7 @@ void ts_funcs_finish(struct ts_funcs *funcs)
 		struct ts_func *func = funcs->all;
 
 		funcs->all = func->next;
-		ts_layout_destroy(func->layout);
-		free(func->name);
-		free(func);
+		destroy(func);
 	}
 	ts_map_init(&funcs->by_handle);
 	ts_mutex_finish(&funcs->lock);
@@ -118,6 +126,7 @@ static struct ts_func *make(const struct ts_gpu_ops *ops, CUfunction handle)
 		goto out;
 	}
 	func->has_layout = known;
+	func->writes_numbers = ts_writes_numbers(func->name);
 	func->layout = ts_layout_create(func->name, params, count);
 	func->param_count = count;
 	func->word_count = known ? ts_words_count(params, count) : 0;
@@ -139,36 +148,61 @@ static struct ts_func *find(struct ts_funcs *funcs, CUfunction handle)
 	return node ? ts_container_of(node, struct ts_func, node) : NULL;
 }
 
-const struct ts_func *ts_funcs_get(struct ts_funcs *funcs, CUfunction handle)
+/* Takes @func in, unless another thread was first: then the other's counts. */
+static const struct ts_func *add(struct ts_funcs *funcs, struct ts_func *func)
 {
-	struct ts_func *func, *other;
+	const struct ts_func *other;
+
+	ts_mutex_lock(&funcs->lock);
+	other = find(funcs, func->handle);
+	if (!other) {
+		func->number = funcs->count++;
+		func->next = funcs->all;
+		funcs->all = func;
+		if (func->generation == atomic_load(&funcs->generation))
+			ts_map_insert(&funcs->by_handle, &func->node,
+			        (uint64_t)(uintptr_t)func->handle);
+	}
+	ts_mutex_unlock(&funcs->lock);
+	if (other)
+		destroy(func);
+	return other ? other : func;
+}
+
+static const struct ts_func *look_up(struct ts_funcs *funcs, CUfunction handle)
+{
+	struct ts_func *func;
 	uint64_t generation;
 
 	ts_mutex_lock(&funcs->lock);
 	func = find(funcs, handle);
-	generation = funcs->generation;
+	generation = atomic_load(&funcs->generation);
 	ts_mutex_unlock(&funcs->lock);
 	if (func)
 		return func;
 	func = make(funcs->ops, handle);
 	if (!func)
 		return NULL;
-	ts_mutex_lock(&funcs->lock);
-	other = find(funcs, handle);
-	if (other) {
-		ts_mutex_unlock(&funcs->lock);
-		ts_layout_destroy(func->layout);
-		free(func->name);
-		free(func);
-		return other;
-	}
-	func->number = funcs->count++;
-	func->next = funcs->all;
-	funcs->all = func;
-	if (generation == funcs->generation)
-		ts_map_insert(&funcs->by_handle, &func->node,
-		        (uint64_t)(uintptr_t)handle);
-	ts_mutex_unlock(&funcs->lock);
+	func->handle = handle;
+	func->generation = generation;
+	return add(funcs, func);
+}
+
+const struct ts_func *ts_funcs_get(struct ts_funcs *funcs, CUfunction handle)
+{
+	/* Handles are addresses of what the driver has allocated. */
+	uint64_t hash = (uint64_t)(uintptr_t)handle * 0x9fb21c651e98df25ull;
+	_Atomic(const struct ts_func *) *recent =
+	        &funcs->recent[hash >> 40 & (TS_FUNCS_RECENT - 1)];
+	const struct ts_func *func =
+	        atomic_load_explicit(recent, memory_order_acquire);
+
+	if (func && func->handle == handle &&
+	        func->generation == atomic_load_explicit(&funcs->generation,
+	                                    memory_order_acquire))
+		return func;
+	func = look_up(funcs, handle);
+	atomic_store_explicit(recent, func, memory_order_release);
 	return func;
 }
 
@@ -176,6 +210,6 @@ void ts_funcs_forget_handles(struct ts_funcs *funcs)
 {
 	ts_mutex_lock(&funcs->lock);
 	ts_map_init(&funcs->by_handle);
-	funcs->generation++;
+	atomic_fetch_add(&funcs->generation, 1);
 	ts_mutex_unlock(&funcs->lock);
 }

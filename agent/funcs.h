@@ -8,6 +8,7 @@
 #ifndef TS_FUNCS_H
 #define TS_FUNCS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,24 +28,32 @@ struct ts_param {
 struct ts_func {
 	struct ts_map_node node;
 	struct ts_func *next;
+	/* Whose it is, as long as generations of handles are this one. */
+	CUfunction handle;
+	uint64_t generation;
 	char *name;         /* mangled; "?" where the driver tells none */
 	uint32_t number;    /* in order of first launch */
 	uint64_t name_hash; /* of name and layout, the same in every run */
 	bool has_layout;
+	bool writes_numbers;      /* and no addresses: numbers.h */
 	struct ts_layout *layout; /* of structs; NULL: not known */
 	uint32_t word_count;      /* of parameters (words.h); 0: not kept */
 	size_t param_count;
 	struct ts_param params[];
 };
 
+#define TS_FUNCS_RECENT 1024u /* a power of two */
+
 struct ts_funcs {
 	const struct ts_gpu_ops *ops;
+	/* Found of late, by handle, for those without the lock. */
+	_Atomic(const struct ts_func *) recent[TS_FUNCS_RECENT];
+	_Atomic uint64_t generation; /* of handles; changes at every unload */
 	struct ts_mutex lock;
 	/* Guarded by lock. */
 	struct ts_map by_handle;
 	struct ts_func *all; /* newest first */
 	uint32_t count;
-	uint64_t generation; /* of handles; changes at every unload */
 };
 
 void ts_funcs_init(struct ts_funcs *funcs, const struct ts_gpu_ops *ops);

@@ -40,13 +40,15 @@ static bool grow(struct ts_late *late)
 bool ts_late_put(
         struct ts_late *late, uint64_t address, int64_t bytes, int device)
 {
-	struct ts_late_report *slot;
+	struct ts_late_report report = {address, bytes, device}, *slot;
 
+	if (!address || report.bytes != bytes || report.device != device)
+		return false;
 	if (2 * (late->count + 1) > late->slot_count && !grow(late))
 		return false;
 	slot = slot_of(late, address);
 	late->count += !slot->address;
-	*slot = (struct ts_late_report){address, bytes, device};
+	*slot = report;
 	return true;
 }
 

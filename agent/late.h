@@ -12,10 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Small: the table is out of the caches each time that it is looked into. */
 struct ts_late_report {
-	uint64_t address; /* 0: no report */
-	int64_t bytes;    /* > 0: a block is there; < 0: there is none */
-	int device;
+	uint64_t address;   /* 0: no report */
+	int64_t bytes : 56; /* > 0: a block is there; < 0: there is none */
+	int64_t device : 8;
 };
 
 struct ts_late {
@@ -24,7 +25,10 @@ struct ts_late {
 	size_t count;
 };
 
-/* The last word on an address counts. False without memory for it. */
+/*
+ * The last word on an address counts. False where there is no memory for it,
+ * or it is none that the table can hold.
+ */
 bool ts_late_put(
         struct ts_late *late, uint64_t address, int64_t bytes, int device);
 

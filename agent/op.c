@@ -14,10 +14,26 @@
 
 #define SCAN_FOUND_MAX 64
 
+#define INITIAL_EXEC __attribute__((tls_model("initial-exec")))
+/* A thread takes so many stamps at a time: a shared counter is dear. */
+#define STAMPS 65536u
+
+static uint64_t next_stamp(void)
+{
+	static _Atomic uint64_t next = 1;
+	static __thread uint64_t own INITIAL_EXEC;
+	static __thread uint32_t left INITIAL_EXEC;
+
+	if (!left--) {
+		own = atomic_fetch_add_explicit(
+		        &next, STAMPS, memory_order_relaxed);
+		left = STAMPS - 1;
+	}
+	return own++;
+}
+
 void ts_op_init(struct ts_op *op, enum ts_op_kind kind, const char *name)
 {
-	static _Atomic uint64_t next_stamp = 1;
-
 	/* Not the inline arrays: they are large and written before read. */
 	memset(op, 0, offsetof(struct ts_op, inline_uses));
 	op->kind = kind;
@@ -28,8 +44,7 @@ void ts_op_init(struct ts_op *op, enum ts_op_kind kind, const char *name)
 	op->backward = ts_turn_in_backward();
 	op->recorded = ts_recorder_is_recording();
 	op->timer = TS_NO_TIMER;
-	op->stamp =
-	        atomic_fetch_add_explicit(&next_stamp, 1, memory_order_relaxed);
+	op->stamp = next_stamp();
 }
 
 void ts_op_finish(struct ts_op *op)
@@ -195,6 +210,7 @@ static void scan_param(struct ts_op *op, struct ts_blocks *blocks,
         uint16_t param, const char *data, size_t offset, size_t bytes)
 {
 	const struct ts_layout *layout = op->func ? op->func->layout : NULL;
+	const uint64_t low = blocks->lowest, span = blocks->highest - low;
 	size_t at = (8 - offset % 8) % 8;
 
 	for (; at + 8 <= bytes; at += 8) {
@@ -203,8 +219,9 @@ static void scan_param(struct ts_op *op, struct ts_blocks *blocks,
 		uint32_t used = op->layout_used;
 		uint64_t word;
 
+		/* By far the most words of a large struct lead nowhere. */
 		memcpy(&word, data + at, sizeof(word));
-		if (word < blocks->lowest || word >= blocks->highest)
+		if (word - low >= span)
 			continue;
 		place.doubtful =
 		        !ts_layout_keeps(layout, used, param, place.offset);

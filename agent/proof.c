@@ -206,11 +206,6 @@ bool ts_proof_is_pending(void)
 	       TS_PROOF_IDLE;
 }
 
-bool ts_proof_wants_uses(void)
-{
-	return ts_proof_is_pending();
-}
-
 CUresult ts_proof_comes(struct ts_op *op)
 {
 	const struct ts_observed *settled = NULL;

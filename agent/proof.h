@@ -52,9 +52,6 @@ bool ts_proof_give_back(void);
 /* Shadow steps are to come, or go on: steps should not be changed now. */
 bool ts_proof_is_pending(void);
 
-/* True where a shadow step wants to know what ops touch. */
-bool ts_proof_wants_uses(void);
-
 /*
  * The verdict on op @op of @step; TS_VERDICT_OPEN where nothing is known, as of
  * another step.

@@ -166,21 +166,24 @@ static uint32_t add_block(const struct ts_rec_block *block)
 	return (uint32_t)index;
 }
 
-/* Lock held. Births add, deaths take away. */
-static void count_live(uint64_t bytes, int device)
-{
-	if (device < 0 || device >= TS_RECORDER_DEVICES)
-		return;
-	ts_rec.live_bytes[device] += bytes;
-	if (ts_rec.live_bytes[device] > ts_rec.peak_bytes[device])
-		ts_rec.peak_bytes[device] = ts_rec.live_bytes[device];
-}
-
 void ts_recorder_count(int64_t bytes, int device)
 {
-	ts_mutex_lock(&ts_rec.lock);
-	count_live((uint64_t)bytes, device);
-	ts_mutex_unlock(&ts_rec.lock);
+	uint64_t live, peak;
+
+	if (device < 0 || device >= TS_RECORDER_DEVICES)
+		return;
+	live = (uint64_t)bytes +
+	       atomic_fetch_add_explicit(&ts_rec.live_bytes[device],
+	               (uint64_t)bytes, memory_order_relaxed);
+	if (bytes < 0)
+		return;
+	peak = atomic_load_explicit(
+	        &ts_rec.peak_bytes[device], memory_order_relaxed);
+	while (live > peak &&
+	        !atomic_compare_exchange_weak_explicit(
+	                &ts_rec.peak_bytes[device], &peak, live,
+	                memory_order_relaxed, memory_order_relaxed))
+		;
 }
 
 static struct ts_rec_block block_as_known(const struct ts_block *block)
@@ -200,9 +203,9 @@ void ts_recorder_born(const struct ts_block *block)
 {
 	struct ts_rec_block made = block_as_known(block);
 
-	ts_mutex_lock(&ts_rec.lock);
 	if (block->reported)
-		count_live(block->bytes, block->device);
+		ts_recorder_count((int64_t)block->bytes, block->device);
+	ts_mutex_lock(&ts_rec.lock);
 	if (ts_recorder_is_recording() && !find_block(block->serial)) {
 		made.born = ts_recorder_next_op();
 		made.born_event = ++ts_rec.events;
@@ -215,9 +218,9 @@ void ts_recorder_died(const struct ts_block *block)
 {
 	struct ts_rec_block *known;
 
-	ts_mutex_lock(&ts_rec.lock);
 	if (block->reported)
-		count_live(-block->bytes, block->device);
+		ts_recorder_count(-(int64_t)block->bytes, block->device);
+	ts_mutex_lock(&ts_rec.lock);
 	known = find_block(block->serial);
 	if (known && known->died == TS_NEVER) {
 		known->died = ts_recorder_next_op();
@@ -249,14 +252,15 @@ void ts_recorder_scratch(uint64_t serial)
 
 uint64_t ts_recorder_peak_bytes(int device)
 {
-	uint64_t bytes = 0;
+	uint64_t most = 0;
 
-	ts_mutex_lock(&ts_rec.lock);
-	for (int i = 0; i < TS_RECORDER_DEVICES; i++)
-		if ((device < 0 || device == i) && ts_rec.peak_bytes[i] > bytes)
-			bytes = ts_rec.peak_bytes[i];
-	ts_mutex_unlock(&ts_rec.lock);
-	return bytes;
+	for (int i = 0; i < TS_RECORDER_DEVICES; i++) {
+		uint64_t bytes = atomic_load(&ts_rec.peak_bytes[i]);
+
+		if ((device < 0 || device == i) && bytes > most)
+			most = bytes;
+	}
+	return most;
 }
 
 static uint8_t kind_of(enum ts_op_kind kind)

@@ -32,9 +32,11 @@ struct ts_recorder {
 	uint64_t update_end; /* one past its last op; 0: none */
 	uint64_t settled;    /* ops before this one have their times */
 	int32_t last_timer;  /* of the op before it */
-	uint64_t live_bytes[TS_RECORDER_DEVICES],
-	        peak_bytes[TS_RECORDER_DEVICES]; /* reported */
-	uint64_t events;                         /* births and deaths so far */
+	uint64_t events;     /* births and deaths so far */
+
+	/* Of reported blocks; without the lock. */
+	_Atomic uint64_t live_bytes[TS_RECORDER_DEVICES];
+	_Atomic uint64_t peak_bytes[TS_RECORDER_DEVICES];
 };
 
 extern struct ts_recorder ts_rec;

@@ -232,6 +232,56 @@ START_TEST(late_reports_are_there_when_somebody_asks)
 END_TEST
 
 /* More than the table begins with, and none twice. */
+START_TEST(late_reports_tell_neighbours_that_are_no_blocks_any_more)
+{
+	start(true);
+	/* Both in one stretch of 2 MiB, in which the first one's is known. */
+	ck_assert_int_eq(
+	        ts_blocks_add_allocation(&blocks, 32 * MIB, MIB, 0, NULL, true),
+	        0);
+	ck_assert_int_eq(
+	        ts_blocks_add_allocation(&blocks, 33 * MIB, MIB, 0, NULL, true),
+	        0);
+	for (int i = 0; i < 2; i++)
+		ts_blocks_report_late(
+		        &blocks, 32 * MIB + (uint64_t)i * 512, 512, 0);
+	ck_assert_uint_eq(blocks.late.count, 1);
+	ck_assert_uint_eq(blocks.live_bytes, 9 * MIB + 1024);
+	/* The first block of the second one is not late: it is one no more. */
+	ts_blocks_report_late(&blocks, 33 * MIB, 512, 0);
+	ck_assert_uint_eq(blocks.late.count, 0);
+	ck_assert_uint_eq(blocks.live_bytes, 8 * MIB + 3 * 512);
+	ck_assert_uint_eq(block_at(33 * MIB + 512), 0);
+	/* What comes to the same place later is looked at anew. */
+	ck_assert(ts_blocks_remove_allocation(&blocks, 32 * MIB,
+	        &(struct ts_allocation){.split = false}, note_death, NULL));
+	ck_assert_int_eq(
+	        ts_blocks_add_allocation(&blocks, 32 * MIB, MIB, 0, NULL, true),
+	        0);
+	ts_blocks_report_late(&blocks, 32 * MIB, 512, 0);
+	ck_assert_uint_eq(blocks.late.count, 0);
+	ck_assert_uint_eq(blocks.live_bytes, 8 * MIB + 2 * 512);
+	ts_blocks_finish(&blocks);
+}
+END_TEST
+
+START_TEST(late_reports_of_an_odd_kind_are_not_lost)
+{
+	const uint64_t large = 1ull << 56;
+
+	ts_blocks_init(&blocks);
+	/* More than the table can say, and a device that it cannot. */
+	ts_blocks_report_late(&blocks, 1ull << 57, (int64_t)large, 0);
+	ts_blocks_report_late(&blocks, 16 * MIB, 512, 200);
+	ck_assert_uint_eq(blocks.late.count, 0);
+	ck_assert_uint_eq(blocks.live_bytes, large + 512);
+	ck_assert_uint_eq(block_at(16 * MIB), 16 * MIB);
+	ts_blocks_report_late(&blocks, 1ull << 57, -(int64_t)large, 0);
+	ck_assert_uint_eq(blocks.live_bytes, 512);
+	ts_blocks_finish(&blocks);
+}
+END_TEST
+
 START_TEST(many_late_reports_are_all_kept)
 {
 	start(true);
@@ -261,6 +311,9 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, memory_the_pager_does_not_place_tells_it_nothing);
 	tcase_add_test(tests, live_blocks_come_in_order_of_address);
 	tcase_add_test(tests, late_reports_are_there_when_somebody_asks);
+	tcase_add_test(tests,
+	        late_reports_tell_neighbours_that_are_no_blocks_any_more);
+	tcase_add_test(tests, late_reports_of_an_odd_kind_are_not_lost);
 	tcase_add_test(tests, many_late_reports_are_all_kept);
 }
 
