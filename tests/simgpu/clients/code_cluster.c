@@ -113,9 +113,16 @@ START_TEST(cluster_occupancy)
 	        &processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
 	ck_cu(cuOccupancyMaxActiveClusters(&clusters, plain, &config));
 	ck_assert_int_eq(clusters, blocks * processors / 4);
+	/* Compiled in: nothing else may be asked for. */
+	ck_cu_is(cuOccupancyMaxActiveClusters(&clusters, pairs, &config),
+	        CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	config.numAttrs = 0;
 	ck_cu_is(cuOccupancyMaxActiveClusters(&clusters, plain, &config),
 	        CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	ck_cu(cuOccupancyMaxActiveBlocksPerMultiprocessor(
+	        &blocks, pairs, 1024, 0));
+	ck_cu(cuOccupancyMaxActiveClusters(&clusters, pairs, &config));
+	ck_assert_int_eq(clusters, blocks * processors / 2);
 }
 END_TEST
 

@@ -285,6 +285,30 @@ START_TEST(page_locked_memory_ends_after_its_copies)
 }
 END_TEST
 
+static void managed_memory_freed(void)
+{
+	CUstream stream;
+	CUdeviceptr p;
+
+	client_start();
+	stream = race_stream(NON_BLOCKING);
+	OK(cuMemAllocManaged(&p, BYTES, CU_MEM_ATTACH_GLOBAL));
+	OK(cuMemsetD8Async(p, 1, BYTES, stream));
+	pass_time();
+	if (waits)
+		OK(cuStreamSynchronize(stream));
+	OK(cuMemFree(p));
+}
+
+START_TEST(managed_memory_ends_after_its_work)
+{
+	unmap_sync = "none";
+	check(managed_memory_freed, 1, 0);
+	waits = true;
+	check(managed_memory_freed, 0, 0);
+}
+END_TEST
+
 static void branches(void)
 {
 	CUgraphExec exec;
@@ -335,6 +359,7 @@ int main(void)
 	tcase_add_test(tests, freeing_what_another_stream_reads_is_a_race);
 	tcase_add_loop_test(
 	        tests, page_locked_memory_ends_after_its_copies, 0, 2);
+	tcase_add_test(tests, managed_memory_ends_after_its_work);
 	tcase_add_test(tests, branches_of_a_graph_race);
 	return client_run(tests, "race_ends");
 }

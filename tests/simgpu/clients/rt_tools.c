@@ -105,6 +105,8 @@ END_TEST
 enum { BUFFER_BYTES = 1 << 12 };
 static int requested, completed, copies, sets, others;
 static uint64_t last_end_ns, copied_bytes;
+static CUpti_ActivityMemcpy6 last_copy;
+static CUpti_ActivityMemset4 last_set;
 
 static void CUPTIAPI give_buffer(
         uint8_t **buffer, size_t *bytes, size_t *max_records)
@@ -130,8 +132,10 @@ static void CUPTIAPI take_buffer(CUcontext ctx, uint32_t stream,
 			ck_assert_uint_ge(copy->start, last_end_ns);
 			last_end_ns = copy->end;
 			copied_bytes += copy->bytes;
+			last_copy = *copy;
 			copies++;
 		} else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
+			last_set = *(CUpti_ActivityMemset4 *)record;
 			sets++;
 		} else {
 			others++;
@@ -171,6 +175,85 @@ START_TEST(cupti_records_what_is_enabled)
 }
 END_TEST
 
+START_TEST(cupti_wants_buffers_before_a_flush)
+{
+	ck_assert_int_eq(
+	        cuptiActivityFlushAll(0), CUPTI_ERROR_INVALID_OPERATION);
+	OK(cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
+	OK(cuptiActivityFlushAll(0));
+	ck_assert_int_eq(requested, 0);
+}
+END_TEST
+
+/* Whether it is done then or not. */
+START_TEST(cupti_records_what_is_issued_while_enabled)
+{
+	enum { BYTES = 32 << 20 };
+	cudaStream_t stream;
+	void *device, *host;
+
+	OK(cudaMalloc(&device, BYTES));
+	OK(cudaMallocHost(&host, BYTES));
+	OK(cudaStreamCreate(&stream));
+	OK(cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
+	OK(cudaMemcpyAsync(
+	        device, host, BYTES, cudaMemcpyHostToDevice, stream));
+	OK(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY));
+	OK(cudaMemcpyAsync(
+	        host, device, BYTES / 2, cudaMemcpyDeviceToHost, stream));
+	OK(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMCPY));
+	OK(cudaMemcpyAsync(
+	        device, host, BYTES, cudaMemcpyHostToDevice, stream));
+	OK(cudaStreamSynchronize(stream));
+	OK(cuptiActivityFlushAll(0));
+	ck_assert_int_eq(copies, 1);
+	ck_assert_uint_eq(copied_bytes, BYTES / 2);
+}
+END_TEST
+
+START_TEST(cupti_tells_of_memory_and_waiting)
+{
+	static char pageable[4096];
+	void *device, *pinned;
+
+	OK(cudaMalloc(&device, 4096));
+	OK(cudaMallocHost(&pinned, 4096));
+	OK(cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
+	OK(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY));
+	OK(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET));
+	OK(cudaMemcpy(device, pinned, 4096, cudaMemcpyHostToDevice));
+	OK(cuptiActivityFlushAll(0));
+	ck_assert_int_eq(last_copy.srcKind, CUPTI_ACTIVITY_MEMORY_KIND_PINNED);
+	ck_assert_int_eq(last_copy.dstKind, CUPTI_ACTIVITY_MEMORY_KIND_DEVICE);
+	ck_assert_int_eq(last_copy.flags, 0);
+	OK(cudaMemcpy(pageable, device, 4096, cudaMemcpyDeviceToHost));
+	OK(cuptiActivityFlushAll(0));
+	ck_assert_int_eq(
+	        last_copy.dstKind, CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE);
+	OK(cudaMemcpyAsync(pinned, device, 4096, cudaMemcpyDeviceToHost, NULL));
+	OK(cudaMemset(device, 7, 4096));
+	OK(cuptiActivityFlushAll(0));
+	ck_assert_int_eq(last_copy.dstKind, CUPTI_ACTIVITY_MEMORY_KIND_PINNED);
+	ck_assert_int_eq(last_copy.flags, CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC);
+	ck_assert_uint_eq(last_set.value, 7);
+	ck_assert_int_eq(last_set.flags, CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC);
+	ck_assert_uint_ne(last_set.contextId, 0);
+}
+END_TEST
+
+START_TEST(cupti_names_its_results)
+{
+	const char *name;
+
+	OK(cuptiGetResultString(CUPTI_ERROR_NOT_INITIALIZED, &name));
+	ck_assert_str_eq(name, "CUPTI_ERROR_NOT_INITIALIZED");
+	OK(cuptiGetResultString(CUPTI_ERROR_UNKNOWN, &name));
+	ck_assert_str_eq(name, "CUPTI_ERROR_UNKNOWN");
+	ck_assert_int_eq(cuptiGetResultString((CUptiResult)12345, &name),
+	        CUPTI_ERROR_INVALID_PARAMETER);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("rt_tools");
@@ -185,6 +268,10 @@ int main(void)
 	tcase_add_test(tcase, nvml_sees_the_memory_in_use);
 	tcase_add_test(tcase, cupti_has_one_subscriber);
 	tcase_add_test(tcase, cupti_records_what_is_enabled);
+	tcase_add_test(tcase, cupti_wants_buffers_before_a_flush);
+	tcase_add_test(tcase, cupti_records_what_is_issued_while_enabled);
+	tcase_add_test(tcase, cupti_tells_of_memory_and_waiting);
+	tcase_add_test(tcase, cupti_names_its_results);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -66,6 +66,8 @@ struct clock {
 static pthread_mutex_t activity_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Guarded by activity_lock. */
 static bool enabled[CUPTI_ACTIVITY_KIND_COUNT];
+/* Correlation id of the first operation issued after that. */
+static uint64_t enabled_from[CUPTI_ACTIVITY_KIND_COUNT];
 static bool collecting;
 static struct done_op *done;
 static size_t done_count, done_room, dropped;
@@ -80,6 +82,7 @@ static struct buffer first_buffer;
 static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
 static void (*driver_set_sink)(simgpu_activity_sink sink, void *user);
 static void (*driver_flush)(void);
+static uint64_t (*driver_next_correlation)(void);
 static int (*driver_get_info)(int device, struct simgpu_device_info *ret_info);
 
 static void bind_driver(void)
@@ -90,13 +93,16 @@ static void bind_driver(void)
 		return;
 	*(void **)&driver_set_sink = dlsym(lib, "simgpu_set_activity_sink");
 	*(void **)&driver_flush = dlsym(lib, "simgpu_flush");
+	*(void **)&driver_next_correlation =
+	        dlsym(lib, "simgpu_next_correlation");
 	*(void **)&driver_get_info = dlsym(lib, "simgpu_device_get_info");
 }
 
 static bool have_driver(void)
 {
 	pthread_once(&driver_once, bind_driver);
-	return driver_set_sink && driver_flush && driver_get_info;
+	return driver_set_sink && driver_flush && driver_next_correlation &&
+	       driver_get_info;
 }
 
 static uint64_t virtual_now_ns(void)
@@ -104,6 +110,11 @@ static uint64_t virtual_now_ns(void)
 	struct simgpu_device_info info;
 
 	return driver_get_info(0, &info) ? 0 : info.virtual_ns;
+}
+
+static uint64_t next_correlation(void)
+{
+	return have_driver() ? driver_next_correlation() : 0;
 }
 
 static uint64_t host_now_ns(void)
@@ -142,8 +153,10 @@ static bool wanted_locked(CUpti_ActivityKind kind)
 
 static void sink(const struct simgpu_activity *op, void *user)
 {
+	CUpti_ActivityKind kind = kind_of(op);
+
 	pthread_mutex_lock(&activity_lock);
-	if (!wanted_locked(kind_of(op)))
+	if (!wanted_locked(kind) || op->correlation < enabled_from[kind])
 		goto out;
 	if (done_count == done_room) {
 		size_t room = done_room ? done_room * 2 : 1024;
@@ -203,14 +216,30 @@ static void update_sink(void)
 	driver_set_sink(want ? sink : NULL, NULL);
 }
 
+/* Kernels have one kind of record, whichever kind asks for them. */
+static CUpti_ActivityKind recorded_as(CUpti_ActivityKind kind)
+{
+	return kind == CUPTI_ACTIVITY_KIND_KERNEL
+	               ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
+	               : kind;
+}
+
 static CUptiResult set_enabled(CUpti_ActivityKind kind, bool on)
 {
+	uint64_t next;
+
 	if ((int)kind <= CUPTI_ACTIVITY_KIND_INVALID)
 		return CUPTI_ERROR_INVALID_KIND;
 	/* Kinds newer than this library's headers: nothing to report. */
 	if (kind >= CUPTI_ACTIVITY_KIND_COUNT)
 		return CUPTI_SUCCESS;
+	next = next_correlation();
+	/* What was issued before it is disabled is recorded. */
+	if (!on && have_driver())
+		driver_flush();
 	pthread_mutex_lock(&activity_lock);
+	if (on && !enabled[kind])
+		enabled_from[recorded_as(kind)] = next;
 	enabled[kind] = on;
 	pthread_mutex_unlock(&activity_lock);
 	update_sink();
@@ -231,6 +260,7 @@ void activity_reset(void)
 {
 	pthread_mutex_lock(&activity_lock);
 	memset(enabled, 0, sizeof(enabled));
+	memset(enabled_from, 0, sizeof(enabled_from));
 	buffer_request = NULL;
 	buffer_complete = NULL;
 	clock_base = (struct clock){0};
@@ -272,10 +302,22 @@ CUptiResult CUPTIAPI cuptiActivitySetAttribute(
 CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(
         CUpti_TimestampCallbackFunc timestamp)
 {
+	struct clock base = {.callback = timestamp};
+	bool late;
+
 	if (!timestamp)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	pthread_mutex_lock(&activity_lock);
-	clock_base.callback = timestamp;
+	late = collecting;
+	pthread_mutex_unlock(&activity_lock);
+	/* Else this is done when collecting begins. */
+	if (late && have_driver()) {
+		base.virtual_start_ns = virtual_now_ns();
+		base.host_start_ns = host_now_ns();
+		base.callback_start = timestamp();
+	}
+	pthread_mutex_lock(&activity_lock);
+	clock_base = base;
 	pthread_mutex_unlock(&activity_lock);
 	return CUPTI_SUCCESS;
 }
@@ -336,15 +378,20 @@ static uint8_t copy_kind(uint32_t op_kind)
 	}
 }
 
-static uint8_t memory_kind(bool device)
+static uint8_t memory_kind(bool device, bool managed, bool pageable)
 {
-	return device ? CUPTI_ACTIVITY_MEMORY_KIND_DEVICE
-	              : CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
+	if (managed)
+		return CUPTI_ACTIVITY_MEMORY_KIND_MANAGED;
+	if (device)
+		return CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+	return pageable ? CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
+	                : CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
 }
 
 static void fill(union record *record, const struct simgpu_activity *op,
         uint64_t start, uint64_t end)
 {
+	const struct simgpu_details *details = &op->details;
 	bool to_device, from_device;
 
 	memset(record, 0, sizeof(*record));
@@ -354,7 +401,7 @@ static void fill(union record *record, const struct simgpu_activity *op,
 		record->kernel.start = start;
 		record->kernel.end = end;
 		record->kernel.deviceId = (uint32_t)op->device;
-		record->kernel.contextId = 1;
+		record->kernel.contextId = (uint32_t)op->context_id;
 		record->kernel.streamId = (uint32_t)op->stream_id;
 		record->kernel.correlationId = (uint32_t)op->correlation;
 		record->kernel.gridX = (int32_t)op->grid[0];
@@ -363,6 +410,11 @@ static void fill(union record *record, const struct simgpu_activity *op,
 		record->kernel.blockX = (int32_t)op->block[0];
 		record->kernel.blockY = (int32_t)op->block[1];
 		record->kernel.blockZ = (int32_t)op->block[2];
+		record->kernel.registersPerThread = (uint16_t)details->regs;
+		record->kernel.staticSharedMemory =
+		        (int32_t)details->static_shared_bytes;
+		record->kernel.dynamicSharedMemory =
+		        (int32_t)details->dynamic_shared_bytes;
 		record->kernel.name = op->name ? op->name : "";
 		break;
 	case CUPTI_ACTIVITY_KIND_MEMCPY:
@@ -371,13 +423,17 @@ static void fill(union record *record, const struct simgpu_activity *op,
 		from_device = op->kind == SG_OP_COPY_D2H ||
 		              op->kind == SG_OP_COPY_D2D;
 		record->memcpy.copyKind = copy_kind(op->kind);
-		record->memcpy.srcKind = memory_kind(from_device);
-		record->memcpy.dstKind = memory_kind(to_device);
+		record->memcpy.srcKind = memory_kind(from_device,
+		        details->src_managed, details->src_pageable);
+		record->memcpy.dstKind = memory_kind(
+		        to_device, details->dst_managed, details->dst_pageable);
+		if (details->async)
+			record->memcpy.flags = CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC;
 		record->memcpy.bytes = op->bytes;
 		record->memcpy.start = start;
 		record->memcpy.end = end;
 		record->memcpy.deviceId = (uint32_t)op->device;
-		record->memcpy.contextId = 1;
+		record->memcpy.contextId = (uint32_t)op->context_id;
 		record->memcpy.streamId = (uint32_t)op->stream_id;
 		record->memcpy.correlationId = (uint32_t)op->correlation;
 		record->memcpy.copyCount = 1;
@@ -387,10 +443,13 @@ static void fill(union record *record, const struct simgpu_activity *op,
 		record->memset.start = start;
 		record->memset.end = end;
 		record->memset.deviceId = (uint32_t)op->device;
-		record->memset.contextId = 1;
+		record->memset.contextId = (uint32_t)op->context_id;
 		record->memset.streamId = (uint32_t)op->stream_id;
 		record->memset.correlationId = (uint32_t)op->correlation;
 		record->memset.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+		record->memset.value = details->value;
+		if (details->async)
+			record->memset.flags = CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC;
 		break;
 	}
 }
@@ -450,9 +509,8 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
 	size_t count, i = 0;
 	unsigned int part = 0;
 
-	if (!have_driver())
-		return CUPTI_SUCCESS;
-	driver_flush();
+	if (have_driver())
+		driver_flush();
 	pthread_mutex_lock(&activity_lock);
 	request = buffer_request;
 	complete = buffer_complete;
@@ -467,7 +525,7 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
 	}
 	pthread_mutex_unlock(&activity_lock);
 	if (!request)
-		return CUPTI_SUCCESS;
+		return CUPTI_ERROR_INVALID_OPERATION;
 	if (base.callback && host_now_ns() > base.host_start_ns)
 		rate = (double)(base.callback() - base.callback_start) /
 		       (double)(host_now_ns() - base.host_start_ns);

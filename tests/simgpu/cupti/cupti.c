@@ -48,43 +48,76 @@ CUptiResult CUPTIAPI cuptiGetVersion(uint32_t *version)
 	return CUPTI_SUCCESS;
 }
 
+#define NAME(result)                                                           \
+	{                                                                      \
+		result, #result                                                \
+	}
+static const struct {
+	CUptiResult result;
+	const char *name;
+} result_names[] = {
+        NAME(CUPTI_SUCCESS),
+        NAME(CUPTI_ERROR_INVALID_PARAMETER),
+        NAME(CUPTI_ERROR_INVALID_DEVICE),
+        NAME(CUPTI_ERROR_INVALID_CONTEXT),
+        NAME(CUPTI_ERROR_INVALID_EVENT_DOMAIN_ID),
+        NAME(CUPTI_ERROR_INVALID_EVENT_ID),
+        NAME(CUPTI_ERROR_INVALID_EVENT_NAME),
+        NAME(CUPTI_ERROR_INVALID_OPERATION),
+        NAME(CUPTI_ERROR_OUT_OF_MEMORY),
+        NAME(CUPTI_ERROR_HARDWARE),
+        NAME(CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT),
+        NAME(CUPTI_ERROR_API_NOT_IMPLEMENTED),
+        NAME(CUPTI_ERROR_MAX_LIMIT_REACHED),
+        NAME(CUPTI_ERROR_NOT_READY),
+        NAME(CUPTI_ERROR_NOT_COMPATIBLE),
+        NAME(CUPTI_ERROR_NOT_INITIALIZED),
+        NAME(CUPTI_ERROR_INVALID_METRIC_ID),
+        NAME(CUPTI_ERROR_INVALID_METRIC_NAME),
+        NAME(CUPTI_ERROR_QUEUE_EMPTY),
+        NAME(CUPTI_ERROR_INVALID_HANDLE),
+        NAME(CUPTI_ERROR_INVALID_STREAM),
+        NAME(CUPTI_ERROR_INVALID_KIND),
+        NAME(CUPTI_ERROR_INVALID_EVENT_VALUE),
+        NAME(CUPTI_ERROR_DISABLED),
+        NAME(CUPTI_ERROR_INVALID_MODULE),
+        NAME(CUPTI_ERROR_INVALID_METRIC_VALUE),
+        NAME(CUPTI_ERROR_HARDWARE_BUSY),
+        NAME(CUPTI_ERROR_NOT_SUPPORTED),
+        NAME(CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED),
+        NAME(CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_ON_DEVICE),
+        NAME(CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_ON_NON_P2P_DEVICES),
+        NAME(CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_WITH_MPS),
+        NAME(CUPTI_ERROR_CDP_TRACING_NOT_SUPPORTED),
+        NAME(CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED),
+        NAME(CUPTI_ERROR_CUDA_COMPILER_NOT_COMPATIBLE),
+        NAME(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES),
+        NAME(CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED),
+        NAME(CUPTI_ERROR_OPENACC_UNDEFINED_ROUTINE),
+        NAME(CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED),
+        NAME(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED),
+        NAME(CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES),
+        NAME(CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED),
+        NAME(CUPTI_ERROR_CMP_DEVICE_NOT_SUPPORTED),
+        NAME(CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED),
+        NAME(CUPTI_ERROR_SLI_DEVICE_NOT_SUPPORTED),
+        NAME(CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED),
+        NAME(CUPTI_ERROR_INVALID_CHIP_NAME),
+        NAME(CUPTI_ERROR_UNKNOWN),
+};
+
 CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const char **str)
 {
 	if (!str)
 		return CUPTI_ERROR_INVALID_PARAMETER;
-	switch (result) {
-	case CUPTI_SUCCESS:
-		*str = "CUPTI_SUCCESS";
-		break;
-	case CUPTI_ERROR_INVALID_PARAMETER:
-		*str = "CUPTI_ERROR_INVALID_PARAMETER";
-		break;
-	case CUPTI_ERROR_INVALID_OPERATION:
-		*str = "CUPTI_ERROR_INVALID_OPERATION";
-		break;
-	case CUPTI_ERROR_OUT_OF_MEMORY:
-		*str = "CUPTI_ERROR_OUT_OF_MEMORY";
-		break;
-	case CUPTI_ERROR_NOT_SUPPORTED:
-		*str = "CUPTI_ERROR_NOT_SUPPORTED";
-		break;
-	case CUPTI_ERROR_INVALID_KIND:
-		*str = "CUPTI_ERROR_INVALID_KIND";
-		break;
-	case CUPTI_ERROR_MAX_LIMIT_REACHED:
-		*str = "CUPTI_ERROR_MAX_LIMIT_REACHED";
-		break;
-	case CUPTI_ERROR_QUEUE_EMPTY:
-		*str = "CUPTI_ERROR_QUEUE_EMPTY";
-		break;
-	case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
-		*str = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
-		break;
-	default:
-		*str = "unknown CUPTI result";
-		return CUPTI_ERROR_INVALID_PARAMETER;
+	for (size_t i = 0; i < sizeof(result_names) / sizeof(*result_names);
+	        i++) {
+		if (result_names[i].result == result) {
+			*str = result_names[i].name;
+			return CUPTI_SUCCESS;
+		}
 	}
-	return CUPTI_SUCCESS;
+	return CUPTI_ERROR_INVALID_PARAMETER;
 }
 
 /* ------------------------------------------------------------- subscription */
@@ -189,19 +222,23 @@ CUptiResult CUPTIAPI cuptiFinalize(void)
 _Static_assert(SIMGPU_EXTERNAL_KINDS == CUPTI_EXTERNAL_CORRELATION_KIND_SIZE,
         "the driver keeps an id of each kind");
 
+/* The driver's; written once. */
+static pthread_once_t external_once = PTHREAD_ONCE_INIT;
+static void (*set_external)(unsigned int kind, uint64_t id);
+
+static void bind_external(void)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+
+	if (driver)
+		*(void **)&set_external = dlsym(driver, "simgpu_set_external");
+}
+
 /* What the calling thread issues carries the top of each stack. */
 static void tell_driver(CUpti_ExternalCorrelationKind kind,
         const struct correlation_stack *stack)
 {
-	static void (*set_external)(unsigned int kind, uint64_t id);
-	void *driver;
-
-	if (!set_external) {
-		driver = dlopen("libcuda.so.1", RTLD_NOW);
-		if (driver)
-			*(void **)&set_external =
-			        dlsym(driver, "simgpu_set_external");
-	}
+	pthread_once(&external_once, bind_external);
 	if (set_external)
 		set_external((unsigned int)kind,
 		        stack->depth ? stack->ids[stack->depth - 1] : 0);

@@ -34,12 +34,14 @@ void sg_activity(const struct sg_op *op)
 	record = (struct simgpu_activity){
 	        .kind = op->kind,
 	        .device = op->dev->ordinal,
+	        .context_id = op->stream->ctx->h.id,
 	        .stream_id = op->stream->h.id,
 	        .correlation = op->correlation,
 	        .start_ns = op->start_ns,
 	        .end_ns = op->end_ns,
 	        .bytes = op->bytes,
 	        .name = op->name,
+	        .details = op->details,
 	};
 	memcpy(record.grid, op->grid, sizeof(record.grid));
 	memcpy(record.block, op->block, sizeof(record.block));

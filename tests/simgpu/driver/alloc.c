@@ -290,6 +290,7 @@ static CUresult free_call(uint64_t va)
 	if (area)
 		dev = area->dev;
 	sg_host_advance(dev->model.free_ns);
+	sg_managed_ending(dev, va);
 	sg_implicit_sync(dev);
 	if (sg_managed_free(va))
 		return CUDA_SUCCESS;

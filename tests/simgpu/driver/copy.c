@@ -255,6 +255,24 @@ static bool sync_memops(const struct end *end)
 	return (area && area->sync_memops) || (host && host->sync_memops);
 }
 
+static bool is_managed(const struct end *end)
+{
+	const struct sg_host *host = sg_host_at(end->va);
+
+	return host && host->managed;
+}
+
+static struct simgpu_details details_of(const struct plan *plan, bool waits)
+{
+	return (struct simgpu_details){
+	        .async = !waits,
+	        .src_pageable = !plan->src.known,
+	        .dst_pageable = !plan->dst.known,
+	        .src_managed = is_managed(&plan->src),
+	        .dst_managed = is_managed(&plan->dst),
+	};
+}
+
 /* Does the host wait for the copy, as "API synchronization behavior" says? */
 static bool waits(const struct plan *plan, enum wait_rule rule)
 {
@@ -293,6 +311,7 @@ static CUresult issue(
 		op->fixed_ns = op->dev->model.copy_latency_ns;
 	}
 	op->dev->count.locked_copies += is_locked(plan);
+	op->details = details_of(plan, waits(plan, rule));
 	mutate(plan, &kept, &lost);
 	if (kept.width && kept.height && kept.depth) {
 		add_accesses(op, &plan->src, &kept, false);

@@ -144,6 +144,7 @@ static void deactivate(struct sg_ctx *ctx)
 	sg_device_wait(ctx->dev);
 	sg_code_ctx_gone(ctx);
 	sg_memory_ctx_gone(ctx);
+	sg_graph_memory_ctx_gone(ctx);
 	sg_streams_destroy(ctx);
 	ctx->legacy = NULL;
 	while (*link != ctx)

@@ -2,7 +2,8 @@
 /*
  * Graphs: graph.c keeps nodes and edges, graph_node.c makes nodes,
  * graph_params.c changes them, graph_exec.c keeps instances and launches them,
- * userobj.c the objects a graph keeps alive. Guarded by the lock.
+ * graph_memory.c what these take of the device, userobj.c the objects a graph
+ * keeps alive. Guarded by the lock.
  *
  * A graph owns its nodes, a node its work and child graph, an instance a clone
  * of the graph it was made from. Destroyed graphs, nodes and instances are
@@ -71,6 +72,17 @@ CUgraphNodeParams sg_memset_params(const CUDA_MEMSET_NODE_PARAMS *params);
 CUgraphNodeParams sg_host_params(const CUDA_HOST_NODE_PARAMS *params);
 /* Gives node new parameters of the same type; takes over work. */
 CUresult sg_node_set_work(struct sg_node *node, struct sg_node_work *work);
+
+/* graph_memory.c: what an instance takes of its context's memory. */
+struct sg_graph_memory {
+	struct sg_ctx *ctx; /* NULL: nothing */
+	uint64_t ctx_id, bytes;
+};
+/* For an instance of graph in the current context; without one it takes
+ * nothing. CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult sg_graph_memory_take(
+        const struct sg_graph *graph, struct sg_graph_memory *ret);
+void sg_graph_memory_give(const struct sg_graph_memory *memory);
 
 /* userobj.c: what the graph keeps alive is let go of, or shared. */
 void sg_graph_objects_release(struct sg_graph *graph);

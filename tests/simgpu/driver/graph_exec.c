@@ -26,6 +26,7 @@ struct sg_exec {
 	unsigned n_branches;
 	cuuint64_t flags;
 	struct sg_op *last; /* end of the launch before; ref held */
+	struct sg_graph_memory memory;
 };
 
 static uint64_t next_id;
@@ -105,6 +106,7 @@ static void exec_finish(struct sg_exec *exec)
 	exec->streams = NULL;
 	sg_op_unref(exec->last);
 	exec->last = NULL;
+	sg_graph_memory_give(&exec->memory);
 	sg_graph_destroy(exec->graph);
 	sg_handle_kill(exec);
 }
@@ -148,6 +150,7 @@ static CUresult instantiate(CUgraphExec *ret_exec, CUgraph graph,
 	        CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 	struct sg_node *bad = NULL;
 	struct sg_exec *exec;
+	CUresult r;
 
 	if (!ret_exec || !sg_handle_ok(graph, SG_MAGIC_GRAPH))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -160,6 +163,11 @@ static CUresult instantiate(CUgraphExec *ret_exec, CUgraph graph,
 		if (ret_bad)
 			*ret_bad = (CUgraphNode)bad;
 		return CUDA_ERROR_INVALID_VALUE;
+	}
+	r = sg_graph_memory_take(exec->graph, &exec->memory);
+	if (r) {
+		exec_finish(exec);
+		return r;
 	}
 	exec->flags = flags;
 	*ret_exec = (CUgraphExec)exec;

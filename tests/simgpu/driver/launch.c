@@ -218,6 +218,11 @@ CUresult sg_launch_issue(
 	op = sg_op_new(SG_OP_KERNEL, stream);
 	op->engine = SG_ENGINE_COMPUTE;
 	op->name = launch->fn->name;
+	op->details.regs = (uint32_t)launch->fn->regs;
+	op->details.static_shared_bytes =
+	        (uint32_t)launch->fn->static_shared_bytes;
+	op->details.dynamic_shared_bytes = launch->shared_bytes;
+	op->details.async = true;
 	memcpy(op->grid, launch->grid, sizeof(op->grid));
 	memcpy(op->block, launch->block, sizeof(op->block));
 	launch->fn->loaded = true;

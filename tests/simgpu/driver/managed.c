@@ -5,6 +5,7 @@
  * answered, and take no device memory. Under sg_lock.
  */
 #include "tests/simgpu/driver/memory.h"
+#include "tests/simgpu/driver/races.h"
 
 #define LOCATION_NONE                                                          \
 	((CUmemLocation){.type = CU_MEM_LOCATION_TYPE_INVALID,                 \
@@ -54,6 +55,15 @@ bool sg_managed_free(uint64_t p)
 		return false;
 	sg_host_destroy(host);
 	return true;
+}
+
+void sg_managed_ending(struct sg_device *dev, uint64_t p)
+{
+	const struct sg_host *host = sg_host_at(p);
+
+	if (host && host->managed && host->range.start == p && sg_races_on())
+		sg_races_ending(dev, NULL, p, host->range.bytes,
+		        "cuMemFree of managed memory");
 }
 
 /* Length 0 means the whole allocation, and nothing else but that is allowed. */

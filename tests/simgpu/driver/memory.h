@@ -179,6 +179,9 @@ void sg_host_destroy(struct sg_host *host);
 void sg_host_zero(void *p, uint64_t bytes);
 /* Frees managed memory by its address. False if p begins none. */
 bool sg_managed_free(uint64_t p);
+/* Reports work on the managed memory that begins at p, if any does, which the
+ * program has not waited for; before cuMemFree itself waits. */
+void sg_managed_ending(struct sg_device *dev, uint64_t p);
 
 /* --------------------------------------------------------- copies, memsets */
 

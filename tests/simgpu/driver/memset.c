@@ -64,12 +64,17 @@ static CUresult issue(
         const CUDA_MEMSET_NODE_PARAMS *set, struct sg_stream *stream, bool sync)
 {
 	const struct sg_area *area = sg_area_at(set->dst);
+	/* Asynchronous unless the target is host memory. */
+	bool waits = sync && (!sg_is_device_va(set->dst) ||
+	                             (area && area->sync_memops));
 	struct sg_op *op;
 	CUresult error;
 
 	if (!set->width || !set->height)
 		return CUDA_SUCCESS;
 	op = sg_op_new(SG_OP_MEMSET, stream);
+	op->details.value = set->value;
+	op->details.async = !waits;
 	op->bytes = set->width * set->height * set->elementSize;
 	add_accesses(op, set);
 	sg_op_ref(op);
@@ -78,9 +83,7 @@ static CUresult issue(
 		for (uint64_t y = 0; y < set->height; y++)
 			sg_content_fill(set->dst + y * set->pitch, set->value,
 			        set->elementSize, set->width);
-		/* Asynchronous unless the target is host memory. */
-		if (sync && (!sg_is_device_va(set->dst) ||
-		                    (area && area->sync_memops)))
+		if (waits)
 			sg_op_wait(op);
 	}
 	sg_op_unref(op);

@@ -10,8 +10,7 @@
 
 #define WARP           32u
 #define REG_GRANULE    256u /* registers are given to a warp by these */
-#define SHARED_GRANULE 128u
-#define SUB_PROCESSORS 4u /* a multiprocessor's, each with its registers */
+#define SUB_PROCESSORS 4u   /* a multiprocessor's, each with its registers */
 /* Portable and largest number of blocks in a cluster, from sm_90 on. */
 #define CLUSTER_PORTABLE 8u
 #define CLUSTER_MAX      16u
@@ -19,6 +18,12 @@
 static unsigned round_up(unsigned v, unsigned granule)
 {
 	return (v + granule - 1) / granule * granule;
+}
+
+/* Shared memory is given to a block by these. */
+static unsigned shared_granule(const struct sg_model *model)
+{
+	return model->sm_major >= 8 ? 128 : 256;
 }
 
 /* Shared memory that the system keeps of each block. */
@@ -62,8 +67,8 @@ int sg_occupancy_blocks(
 	if (asked > (uint64_t)model->shared_per_block_optin_bytes)
 		return 0;
 	blocks = blocks_without_shared(fn, threads);
-	shared = round_up(
-	        (unsigned)asked + reserved_shared_bytes(model), SHARED_GRANULE);
+	shared = round_up((unsigned)asked + reserved_shared_bytes(model),
+	        shared_granule(model));
 	if (shared && (unsigned)model->shared_per_sm_bytes / shared < blocks)
 		blocks = (unsigned)model->shared_per_sm_bytes / shared;
 	return (int)blocks;
@@ -200,7 +205,7 @@ SG_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(
 		return CUDA_ERROR_INVALID_VALUE;
 	model = &fn->module->ctx->dev->model;
 	share = (unsigned)model->shared_per_sm_bytes / (unsigned)numBlocks /
-	        SHARED_GRANULE * SHARED_GRANULE;
+	        shared_granule(model) * shared_granule(model);
 	taken = reserved_shared_bytes(model) +
 	        (unsigned)fn->static_shared_bytes;
 	limit = (unsigned)model->shared_per_block_optin_bytes -
@@ -211,29 +216,48 @@ SG_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(
 	return CUDA_SUCCESS;
 }
 
-/* Blocks per cluster that config or the function ask for; 0 if neither. */
+/* Blocks per cluster that the function was compiled for; 0: any. To ret_dims
+ * go their extents. */
+static unsigned compiled_cluster(
+        const struct sg_function *fn, unsigned *ret_dims)
+{
+	static const int attributes[3] = {
+	        CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+	        CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+	        CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH};
+	unsigned blocks = 1;
+
+	if (sg_function_attribute(fn, attributes[0]) <= 0)
+		return 0;
+	for (int i = 0; i < 3; i++) {
+		int n = sg_function_attribute(fn, attributes[i]);
+
+		ret_dims[i] = n > 0 ? (unsigned)n : 1;
+		blocks *= ret_dims[i];
+	}
+	return blocks;
+}
+
+/* Blocks per cluster that config asks for, which must be what the function was
+ * compiled for if that is anything; 0: none, or another. */
 static unsigned cluster_blocks(
         const struct sg_function *fn, const CUlaunchConfig *config)
 {
-	int compiled = sg_function_attribute(
-	        fn, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH);
+	unsigned dims[3], compiled = compiled_cluster(fn, dims);
 
-	if (compiled > 0) {
-		int y = sg_function_attribute(
-		        fn, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT);
-		int z = sg_function_attribute(
-		        fn, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH);
-
-		return (unsigned)(compiled * (y > 0 ? y : 1) * (z > 0 ? z : 1));
-	}
 	for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
 		const CUlaunchAttribute *a = &config->attrs[i];
 
-		if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-			return a->value.clusterDim.x * a->value.clusterDim.y *
-			       a->value.clusterDim.z;
+		if (a->id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			continue;
+		if (compiled && (a->value.clusterDim.x != dims[0] ||
+		                        a->value.clusterDim.y != dims[1] ||
+		                        a->value.clusterDim.z != dims[2]))
+			return 0;
+		return a->value.clusterDim.x * a->value.clusterDim.y *
+		       a->value.clusterDim.z;
 	}
-	return 0;
+	return compiled;
 }
 
 static CUresult cluster_query(const int *out, CUfunction func,
@@ -262,8 +286,7 @@ SG_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(
         int *clusterSize, CUfunction func, const CUlaunchConfig *config)
 {
 	struct sg_function *fn;
-	unsigned threads, compiled;
-	CUlaunchConfig plain;
+	unsigned threads, compiled, dims[3];
 	CUresult r;
 
 	SG_API(cuOccupancyMaxPotentialClusterSize, SG_COST_API,
@@ -273,9 +296,8 @@ SG_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(
 		return r;
 	if (!sg_occupancy_blocks(fn, threads, config->sharedMemBytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	plain = *config;
-	plain.numAttrs = 0; /* dimensions in config are ignored */
-	compiled = cluster_blocks(fn, &plain);
+	/* Dimensions in config are ignored. */
+	compiled = compiled_cluster(fn, dims);
 	*clusterSize = (int)(compiled ? compiled : sg_cluster_limit(fn));
 	return CUDA_SUCCESS;
 }

@@ -21,6 +21,7 @@ struct sg_settings sg_settings = {
         .races = true,
         .slow_link = {.factor = 1},
         .slow_kernel = {.factor = 1},
+        .graph_node_bytes = 10 << 10,
 };
 
 extern char **environ;
@@ -119,6 +120,14 @@ static int read_bytes(const char *value, void *target)
 	return -EINVAL;
 }
 
+static int read_bytes_or_none(const char *value, void *target)
+{
+	if (strcmp(value, "0"))
+		return read_bytes(value, target);
+	*(uint64_t *)target = 0;
+	return 0;
+}
+
 /* What may follow: "@N", from the Nth operation on. */
 static int read_from(const char *text, uint64_t *ret_from)
 {
@@ -210,6 +219,9 @@ static const struct setting {
                 "operation on"},
         {"SIMGPU_OOM_BYTES", read_bytes, &sg_settings.oom_bytes,
                 "a number of bytes, KiB, MiB or GiB"},
+        {"SIMGPU_GRAPH_NODE_BYTES", read_bytes_or_none,
+                &sg_settings.graph_node_bytes,
+                "0 or a number of bytes, KiB, MiB or GiB"},
         {"SIMGPU_FOUND_INF", read_number, &sg_settings.found_inf,
                 "a number above 0"},
         {"SIMGPU_RANDOM_ADDRESS", read_number, &sg_settings.random_address,

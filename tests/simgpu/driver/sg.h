@@ -63,6 +63,7 @@ struct sg_settings {
 	CUresult sticky_error;      /* SIMGPU_STICKY_ERROR */
 	uint64_t sticky_error_from; /* sequence number of the first op */
 	uint64_t oom_bytes;         /* SIMGPU_OOM_BYTES; 0: the model's */
+	uint64_t graph_node_bytes;  /* SIMGPU_GRAPH_NODE_BYTES */
 	uint64_t random_address;    /* SIMGPU_RANDOM_ADDRESS; 0: none */
 	uint64_t found_inf;         /* SIMGPU_FOUND_INF; 0: none */
 	const char *mutate;         /* SIMGPU_MUTATE: kind:k, list */
@@ -190,6 +191,7 @@ struct sg_ctx {
 	size_t limits[16];
 	CUfunc_cache cache_config;
 	uint64_t peers; /* ordinals of the devices with peer access, as bits */
+	uint64_t graph_bytes;      /* of instances of graphs */
 	struct sg_stream *streams; /* alive, the null stream included */
 	unsigned blocking_streams; /* of them, that the null stream waits for */
 	struct sg_ctx *next;
@@ -334,6 +336,7 @@ struct sg_op {
 	struct sg_op *previous, *next; /* unfinished ops of the device */
 	const char *name;              /* kernel's mangled name, or NULL */
 	uint32_t grid[3], block[3];    /* of a kernel */
+	struct simgpu_details details; /* for profilers */
 	uint64_t scalars;              /* hash of a kernel's declared ones */
 	bool nondeterministic;         /* a kernel's result varies */
 	struct sg_action action;
@@ -494,6 +497,8 @@ void sg_static_free(struct sg_device *dev, uint64_t va);
 /* Physical memory: -ENOMEM when the device is full. */
 int sg_physical_take(struct sg_device *dev, uint64_t bytes);
 void sg_physical_give(struct sg_device *dev, uint64_t bytes);
+/* Instances of graphs lose their memory with the context. */
+void sg_graph_memory_ctx_gone(struct sg_ctx *ctx);
 
 /* Issues a copy described in general form onto a stream (also from graphs).
  * sync: the host waits as the synchronous functions do. */

@@ -8,6 +8,7 @@
 #ifndef SIMGPU_PRIVATE_H
 #define SIMGPU_PRIVATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -55,6 +56,16 @@ int simgpu_device_get_info(int device, struct simgpu_device_info *ret_info);
 /* Kinds of ids that a profiler gives operations; as many as CUPTI has. */
 #define SIMGPU_EXTERNAL_KINDS 6
 
+/* What profilers are told of an operation besides. */
+struct simgpu_details {
+	/* of a kernel */
+	uint32_t regs, static_shared_bytes, dynamic_shared_bytes;
+	uint32_t value;                  /* of a set */
+	bool async;                      /* the host did not wait for it */
+	bool src_pageable, dst_pageable; /* of a copy */
+	bool src_managed, dst_managed;
+};
+
 /*
  * One finished device operation, in order of completion. Strings live as long
  * as the process. The sink is called with the simulator's lock held and must
@@ -63,11 +74,12 @@ int simgpu_device_get_info(int device, struct simgpu_device_info *ret_info);
 struct simgpu_activity {
 	uint32_t kind; /* enum sg_op_kind of sg.h */
 	int device;
-	uint64_t stream_id, correlation;
+	uint64_t context_id, stream_id, correlation;
 	uint64_t start_ns, end_ns; /* virtual time */
 	uint64_t bytes;
 	const char *name; /* mangled kernel name, or NULL */
 	uint32_t grid[3], block[3];
+	struct simgpu_details details;
 	uint64_t external[SIMGPU_EXTERNAL_KINDS]; /* 0: none */
 };
 typedef void (*simgpu_activity_sink)(
