@@ -108,8 +108,27 @@ static void device_read(uint64_t va, uint64_t n, struct sg_parts *parts)
 	}
 }
 
+/* A copy to [va, va+bytes); NULL: something else writes. */
+struct copied {
+	uint64_t va, bytes;
+};
+
+/*
+ * A copy that reaches over a framework's block is no program's doing: it brings
+ * back whole pages, and what of the block was not written stays so.
+ */
+static bool is_of_pages(const struct copied *copy, uint64_t va)
+{
+	uint64_t block_va, block_end;
+
+	sg_block_written(va, &block_va, &block_end);
+	return copy &&
+	       (copy->va < block_va || copy->va + copy->bytes > block_end);
+}
+
 /* Makes [va, va+n) hold piece; NULL: undefined. */
-static void device_write(uint64_t va, uint64_t n, const struct sg_piece *piece)
+static void device_write(uint64_t va, uint64_t n, const struct sg_piece *piece,
+        const struct copied *copy)
 {
 	uint64_t done = 0;
 
@@ -126,20 +145,21 @@ static void device_write(uint64_t va, uint64_t n, const struct sg_piece *piece)
 		if (mapping)
 			sg_map_write(map_of(mapping->chunk), at - mapping->va,
 			        step, piece ? &rest : NULL);
-		if (written)
+		if (written && !is_of_pages(copy, at))
 			sg_map_write(written, at - block_va, step,
 			        piece ? &mark : NULL);
 		done += step;
 	}
 }
 
-static void device_write_parts(uint64_t va, const struct sg_parts *parts)
+static void device_write_parts(
+        uint64_t va, const struct sg_parts *parts, const struct copied *copy)
 {
 	for (unsigned i = 0; i < parts->n; i++) {
 		const struct sg_part *part = &parts->parts[i];
 
 		device_write(va + (part->at - parts->parts[0].at), part->n,
-		        part->defined ? &part->piece : NULL);
+		        part->defined ? &part->piece : NULL, copy);
 	}
 }
 
@@ -159,6 +179,7 @@ static void copy_host(uint64_t dst, uint64_t src, uint64_t n)
 void sg_content_copy(uint64_t dst, uint64_t src, uint64_t bytes)
 {
 	bool to_device = sg_is_device_va(dst), of_device = sg_is_device_va(src);
+	const struct copied copy = {dst, bytes};
 	struct sg_parts parts = {0};
 
 	if (sg_content_exact() || (!to_device && !of_device)) {
@@ -176,7 +197,7 @@ void sg_content_copy(uint64_t dst, uint64_t src, uint64_t bytes)
 	else
 		sg_host_read(src, bytes, &parts);
 	if (to_device)
-		device_write_parts(dst, &parts);
+		device_write_parts(dst, &parts, &copy);
 	else
 		sg_host_write(dst, bytes, &parts);
 	sg_parts_free(&parts);
@@ -216,7 +237,7 @@ void sg_content_fill(
 		piece.tag = (value & 0xff) * 0x01010101u;
 	else if (element_bytes == 2)
 		piece.tag = (value & 0xffff) * 0x00010001u;
-	device_write(dst, count * element_bytes, &piece);
+	device_write(dst, count * element_bytes, &piece, NULL);
 }
 
 static void read_any(uint64_t va, uint64_t n, struct sg_parts *parts)
@@ -291,7 +312,7 @@ bool sg_content_restore(const struct sg_access *access, struct sg_parts *saved)
 
 	device_read(access->va, access->bytes, &now);
 	changed = sg_parts_hash(&now) != sg_parts_hash(saved);
-	device_write_parts(access->va, saved);
+	device_write_parts(access->va, saved, NULL);
 	sg_parts_free(&now);
 	sg_parts_free(saved);
 	return changed;
@@ -338,7 +359,7 @@ void sg_content_launch(const struct sg_launch *launch, struct sg_op *op)
 		if (!access->write || !sg_is_device_va(access->va) ||
 		        !sg_values_piece(launch, op, i, parts, &piece))
 			continue;
-		device_write(access->va, access->bytes, &piece);
+		device_write(access->va, access->bytes, &piece, NULL);
 		sg_bytes_unref(piece.bytes);
 	}
 	for (unsigned i = 0; i < op->n_accesses; i++)
