@@ -70,6 +70,8 @@ struct ts_op {
 	bool collective;     /* other processes take part in it */
 	bool backward;       /* issued by a backward (turn.h) */
 	bool doubted;        /* on a step by the plan, with doubtful uses */
+	uint64_t plan;       /* whose step goes by it (planned.h); 0: none */
+	uint32_t plan_at;    /* op of that step */
 	bool recorded;       /* its uses and words are wanted (recorder.h) */
 	int32_t timer;       /* timing.h */
 	struct ts_spot spot; /* track.h */

@@ -16,6 +16,8 @@
 #include "agent/planned_file.h"
 #include "agent/profiler.h"
 #include "agent/proof.h"
+#include "agent/proof_candidates.h"
+#include "agent/remake.h"
 #include "planner/plan_json.h"
 #include "runtime/vmm_calls.h"
 
@@ -384,6 +386,8 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 		 * the same.
 		 */
 		item->doubted = ts_op_skip_unused(item);
+		item->plan = entry->number;
+		item->plan_at = planned.at;
 		ts_planned_cost_op(begin_ns, ts_enforce_op(pager, planned.at));
 	}
 	if (++planned.at == entry->follow.n_ops)
@@ -424,23 +428,6 @@ void ts_planned_op(struct ts_op *op)
 }
 
 /* ------------------------------------------------------------------ making */
-
-static int start_following(
-        struct ts_planned_entry *entry, const struct ts_recording *step)
-{
-	uint32_t n = (uint32_t)step->op_count;
-	struct ts_follow_op *ops = malloc(n * sizeof(*ops));
-	int rc;
-
-	if (!ops)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++)
-		ops[i] = (struct ts_follow_op){
-		        step->ops[i].signature, step->ops[i].stream};
-	rc = ts_follow_init(&entry->follow, ops, n);
-	free(ops);
-	return rc;
-}
 
 /* The ops since the step, as far as the tape has them. Lock held. */
 static void catch_up(
@@ -500,6 +487,7 @@ static void tell_all(
 
 /* Lock held. */
 static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
+        const struct ts_replay_candidates *candidates,
         struct ts_planned_entry *entry)
 {
 	const struct ts_observed_device *device = &observed->devices[0];
@@ -510,6 +498,9 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 	struct ts_plan offered;
 	int rc;
 
+	if (candidates->count)
+		input.candidates = candidates;
+	input.scratch_bytes = ts_remake_reserved();
 	rc = ts_enforce_survey(pager, &survey);
 	if (rc)
 		return rc;
@@ -527,12 +518,9 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 	if (rc)
 		return rc;
 	tell_all(&entry->made, &survey);
-	entry->json =
-	        ts_plan_to_json(&entry->made.plan, &entry->made.view.profile);
-	json_object_set_new(
-	        entry->json, "tape", ts_planned_file_tape(observed));
+	entry->json = ts_planned_file_json(&entry->made, observed);
 	ts_planned_view_finish(&entry->made.view);
-	return start_following(entry, &observed->step);
+	return ts_planned_cache_follow(entry, &observed->step);
 }
 
 /* What is known of the pager's own steps: are they to be timed first? */
@@ -553,8 +541,25 @@ static void compare_first(
 	}
 }
 
+/* Steps by the plan of @entry give up what it says. Lock held. */
+static void start_replays(struct ts_planned_entry *entry)
+{
+	const struct ts_planned_plan *made = &entry->made;
+
+	if (!made->n_replays)
+		return;
+	if (ts_remake_reserve(made->scratch_bytes) ||
+	        ts_remake_by_plan(
+	                entry->number, made->replays, made->n_replays))
+		ts_log(TS_LOG_DEBUG, "plan: nothing is made again after all");
+	ts_log(TS_LOG_INFO, "plan: %s are made again a step, in %.1f ms",
+	        ts_size(made->replayed_bytes).text,
+	        (double)made->plan.replay_ns * 1e-6);
+}
+
 /* Lock held. True where a plan was made. */
-static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed)
+static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
+        const struct ts_replay_candidates *candidates)
 {
 	struct ts_planned_entry *entry;
 	int rc;
@@ -573,7 +578,7 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed)
 	if (planned.now == entry && entry->used)
 		stand_off();
 	ts_planned_cache_drop(&planned.cache, entry);
-	rc = make_plan(pager, observed, entry);
+	rc = make_plan(pager, observed, candidates, entry);
 	if (rc) {
 		ts_planned_cache_drop(&planned.cache, entry);
 		planned.in_vain++;
@@ -581,7 +586,8 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed)
 		return false;
 	}
 	ts_planned_cache_add(&planned.cache, entry);
-	planned.figures.plans++;
+	entry->number = ++planned.figures.plans;
+	start_replays(entry);
 	say_plan(&entry->made.plan);
 	if (!planned.told)
 		planned.told = entry;
@@ -592,9 +598,77 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed)
 	return true;
 }
 
+/*
+ * What is proved of the step of @old makes a plan for it that is shorter; it
+ * takes the place of that one. Lock held. False: it does not.
+ */
+static bool replace_plan(struct ts_pager *pager,
+        const struct ts_observed *observed,
+        const struct ts_replay_candidates *candidates,
+        struct ts_planned_entry *old)
+{
+	struct ts_planned_entry made = {0};
+	uint64_t old_ns = old->declined ? old->pager_ns
+	                                : old->made.plan.predicted_step_ns;
+	int rc = make_plan(pager, observed, candidates, &made);
+
+	if (rc || !made.made.n_replays ||
+	        made.made.plan.predicted_step_ns >= old_ns) {
+		ts_log(TS_LOG_DEBUG,
+		        "plan: none better with values made again: %s, %.3f "
+		        "ms, %.3f without",
+		        rc ? strerror(-rc) : "made",
+		        (double)made.made.plan.predicted_step_ns * 1e-6,
+		        (double)old_ns * 1e-6);
+		made.used = 1;
+		planned.cache.count++;
+		ts_planned_cache_drop(&planned.cache, &made);
+		return false;
+	}
+	if (planned.in_force == old)
+		end_force();
+	if (planned.now == old)
+		stand_off();
+	made.pager_ns = old->pager_ns;
+	ts_planned_cache_drop(&planned.cache, old);
+	*old = made;
+	ts_planned_cache_add(&planned.cache, old);
+	old->number = ++planned.figures.plans;
+	ts_planned_clock_forget();
+	if (!old->pager_ns)
+		compare_first(old, &observed->step);
+	start_replays(old);
+	catch_up(old, &observed->step);
+	return true;
+}
+
+void ts_planned_proved(const struct ts_observed *observed)
+{
+	struct ts_replay_candidates candidates;
+	struct ts_planned_entry *old;
+	struct ts_pager *pager;
+	bool made = false;
+
+	if (!planned.on || !observed->device_count ||
+	        ts_proof_candidates(observed, &candidates))
+		return;
+	pager = ts_agent_pager(observed->devices[0].device);
+	ts_mutex_lock(&planned.lock);
+	old = ts_planned_cache_find(&planned.cache, &observed->step);
+	if (pager && candidates.count && old)
+		made = replace_plan(pager, observed, &candidates, old);
+	else if (pager && candidates.count)
+		made = plan_for(pager, observed, &candidates);
+	ts_mutex_unlock(&planned.lock);
+	ts_proof_candidates_finish(&candidates);
+	if (made)
+		ts_planned_file_write(ts_planned_json());
+}
+
 /* On the thread that issues ops, without any lock of the agent's. */
 static void ready(const struct ts_observed *observed, void *data)
 {
+	struct ts_replay_candidates candidates;
 	struct ts_pager *pager;
 	bool made;
 
@@ -603,12 +677,13 @@ static void ready(const struct ts_observed *observed, void *data)
 	if (!observed->turn_count || !observed->device_count)
 		return;
 	pager = ts_agent_pager(observed->devices[0].device);
-	if (!pager)
+	if (!pager || ts_proof_candidates(observed, &candidates))
 		return;
 	ts_mutex_lock(&planned.lock);
-	made = plan_for(pager, observed) || planned.rewrite;
+	made = plan_for(pager, observed, &candidates) || planned.rewrite;
 	planned.rewrite = false;
 	ts_mutex_unlock(&planned.lock);
+	ts_proof_candidates_finish(&candidates);
 	if (made)
 		ts_planned_file_write(ts_planned_json());
 }
@@ -686,15 +761,6 @@ static json_t *plan_json(void)
 		}
 		json_object_set_new(root, "measured", part);
 	}
-	if (entry)
-		json_object_set_new(root, "chunks",
-		        json_pack("{s:I, s:I, s:I, s:I, s:I}", "moving_bytes",
-		                (json_int_t)entry->made.moving_bytes, "needed",
-		                (json_int_t)entry->made.pages.n_chunks, "there",
-		                (json_int_t)entry->made.chunks_there, "peak",
-		                (json_int_t)entry->made.pages.peak_pages,
-		                "remaps",
-		                (json_int_t)entry->made.pages.remaps));
 	return root;
 }
 

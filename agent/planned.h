@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include "agent/observed.h"
 #include "agent/op.h"
 
 /* Before ts_profiler_init(). */
@@ -23,6 +24,12 @@ void ts_planned_op(struct ts_op *op);
 
 /* @op did not find all its pages resident. */
 void ts_planned_missed(const struct ts_op *op);
+
+/*
+ * What may be made again of a step is known: a plan for it that makes use of
+ * that takes the place of the one there is. On a thread without any lock.
+ */
+void ts_planned_proved(const struct ts_observed *observed);
 
 struct ts_planned_figures {
 	uint64_t plans; /* that were made */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/planned_cache.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_for(
@@ -13,6 +15,23 @@ static bool is_for(
 		        &(struct ts_follow_op){
 		                step->ops[i].signature, step->ops[i].stream});
 	return same;
+}
+
+int ts_planned_cache_follow(
+        struct ts_planned_entry *entry, const struct ts_recording *step)
+{
+	uint32_t n = (uint32_t)step->op_count;
+	struct ts_follow_op *ops = malloc(n * sizeof(*ops));
+	int rc;
+
+	if (!ops)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		ops[i] = (struct ts_follow_op){
+		        step->ops[i].signature, step->ops[i].stream};
+	rc = ts_follow_init(&entry->follow, ops, n);
+	free(ops);
+	return rc;
 }
 
 struct ts_planned_entry *ts_planned_cache_find(

@@ -18,6 +18,7 @@ struct ts_planned_entry {
 	struct ts_follow follow;
 	struct ts_planned_plan made;
 	json_t *json;           /* the plan, as it is written */
+	uint64_t number;        /* differs from plan to plan; not 0 */
 	uint64_t pager_ns;      /* a step with the pager alone; 0: not known */
 	uint64_t used;          /* when last; 0: there is none here */
 	unsigned int bad_steps; /* in a row, in which it did not hold */
@@ -35,6 +36,10 @@ struct ts_planned_cache {
 	uint64_t uses;
 	unsigned int count;
 };
+
+/* @entry is for steps of the ops of @step. 0 or -ENOMEM. */
+int ts_planned_cache_follow(
+        struct ts_planned_entry *entry, const struct ts_recording *step);
 
 /* The entry for steps like @step, or NULL. */
 struct ts_planned_entry *ts_planned_cache_find(

@@ -67,12 +67,30 @@ void ts_planned_file_say(bool taken)
 	        ts_agent.config.plan);
 }
 
-json_t *ts_planned_file_tape(const struct ts_observed *observed)
+json_t *ts_planned_file_json(
+        const struct ts_planned_plan *made, const struct ts_observed *observed)
 {
+	json_t *root = ts_plan_to_json(&made->plan, &made->view.profile);
 	char hash[HASH_TEXT];
 
 	write_hash(observed, hash);
-	return json_string(hash);
+	json_object_set_new(root, "tape", json_string(hash));
+	json_object_set_new(root, "chunks",
+	        json_pack("{s:I, s:I, s:I, s:I, s:I}", "moving_bytes",
+	                (json_int_t)made->moving_bytes, "needed",
+	                (json_int_t)made->pages.n_chunks, "there",
+	                (json_int_t)made->chunks_there, "peak",
+	                (json_int_t)made->pages.peak_pages, "remaps",
+	                (json_int_t)made->pages.remaps));
+	if (!made->n_replays)
+		return root;
+	json_object_set_new(root, "made_again",
+	        json_pack("{s:I, s:I, s:I, s:I}", "values",
+	                (json_int_t)made->n_replays, "bytes",
+	                (json_int_t)made->replayed_bytes, "scratch_bytes",
+	                (json_int_t)made->scratch_bytes, "without_ns",
+	                (json_int_t)made->kept_ns));
+	return root;
 }
 
 void ts_planned_file_write(json_t *json)

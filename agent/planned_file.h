@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "agent/observed.h"
+#include "agent/planned_make.h"
 #include "planner/plan.h"
 #include "runtime/enforce.h"
 
@@ -26,8 +27,12 @@ bool ts_planned_file_offer(const struct ts_observed *observed,
 /* Whether the plan that was offered was @taken. */
 void ts_planned_file_say(bool taken);
 
-/* What stands for the steps of @observed in the file; owned by the caller. */
-json_t *ts_planned_file_tape(const struct ts_observed *observed);
+/*
+ * A plan for the steps of @observed as it is written, which is the caller's.
+ * Its view has to be there still.
+ */
+json_t *ts_planned_file_json(
+        const struct ts_planned_plan *made, const struct ts_observed *observed);
 
 /* Writes @json, which it takes over; NULL is nothing to write. */
 void ts_planned_file_write(json_t *json);

@@ -19,10 +19,12 @@ struct work {
 	uint32_t n_ops;
 	struct ts_planned_view *view;
 	uint32_t *first_gap; /* by range: offsets into gap_list */
-	uint32_t *gap_list;  /* gaps that are swapped, ascending */
+	uint32_t *gap_list;  /* gaps that are not kept, ascending */
 	struct ts_plan_hold *holds;
 	uint32_t n_holds, holds_room;
 	struct ts_planned_run run; /* of the plan at hand */
+	bool replays;              /* it may have values made again */
+	uint64_t scratch_bytes;    /* for these */
 	uint64_t chunks_bytes;     /* of all chunks there are */
 	struct ts_planned_move *moves;
 	uint32_t n_moves;
@@ -33,6 +35,9 @@ void ts_planned_plan_finish(struct ts_planned_plan *plan)
 	ts_plan_finish(&plan->plan);
 	ts_page_plan_finish(&plan->pages);
 	ts_planned_view_finish(&plan->view);
+	free(plan->replays);
+	plan->replays = NULL;
+	plan->n_replays = 0;
 }
 
 /* From when to when a hold has its chunks. */
@@ -125,7 +130,7 @@ static int hold_range(struct work *work, uint32_t index)
 	return rc ? rc : add_hold(work, range, take, end, &at);
 }
 
-/* Swapped gaps by range; gaps ascend already. */
+/* Gaps in which a range is away, by range; they ascend already. */
 static int list_gaps(struct work *work, const struct ts_graph *g,
         const struct ts_choice *choice)
 {
@@ -140,7 +145,7 @@ static int list_gaps(struct work *work, const struct ts_graph *g,
 	if (!work->first_gap || !work->gap_list)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < g->n_gaps; i++)
-		if (choice->action[i] == TS_SWAP)
+		if (choice->action[i] != TS_KEEP)
 			work->first_gap[range_of[g->gaps[i].version] + 1]++;
 	for (size_t i = 0; i <= ranges; i++) {
 		uint32_t count = work->first_gap[i];
@@ -151,7 +156,7 @@ static int list_gaps(struct work *work, const struct ts_graph *g,
 	work->first_gap[ranges + 1] = total;
 	/* Each range's entry is the place of its next gap, then its end. */
 	for (uint32_t i = 0; i < g->n_gaps; i++)
-		if (choice->action[i] == TS_SWAP)
+		if (choice->action[i] != TS_KEEP)
 			work->gap_list
 			        [work->first_gap[range_of[g->gaps[i].version] +
 			                         1]++] = i;
@@ -203,11 +208,154 @@ static int list_moves(
 		        .tick = gap->wraps ? gap->come_tick - run->n_ticks
 		                           : gap->come_tick,
 		        .take = true,
-		        .copies = true};
+		        .copies = !gap->replayed};
 	}
-	return ts_planned_predict(work->view, &to->pages, work->moves,
-	        work->n_moves, &to->plan.predicted_step_ns);
+	return ts_planned_predict(work->view, &to->pages,
+	        &(struct ts_planned_extras){.moves = work->moves,
+	                .n_moves = work->n_moves,
+	                .replays = to->plan.replays,
+	                .n_replays = to->plan.n_replays},
+	        &to->plan.predicted_step_ns);
 }
+
+/* ----------------------------------------------------------------- replays */
+
+static const struct ts_replay_candidate *candidate_of(
+        const struct work *work, uint32_t value)
+{
+	const struct ts_replay_candidates *all = work->step->candidates;
+	uint32_t low = 0, high = all ? all->count : 0;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (all->list[middle].value < value)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return all && low < all->count && all->list[low].value == value
+	               ? &all->list[low]
+	               : NULL;
+}
+
+/* What is given up by the plan, and when it is made again. */
+static int list_replays(
+        struct work *work, const struct ts_graph *g, struct ts_planned_plan *to)
+{
+	to->replays =
+	        malloc((to->plan.n_replays + 1ull) * sizeof(*to->replays));
+	if (!to->replays)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		const struct ts_planned_gap *gap = &work->run.gaps[i];
+		const struct ts_replay_candidate *candidate =
+		        candidate_of(work, g->gaps[i].version);
+
+		if (!gap->away || !gap->replayed)
+			continue;
+		if (!candidate || to->n_replays == to->plan.n_replays)
+			return -EINVAL;
+		to->replays[to->n_replays++] =
+		        (struct ts_replay_choice){.closure = candidate->closure,
+		                .from_op = g->gaps[i].from_op,
+		                .make_op = gap->take_op};
+		to->replayed_bytes += g->gaps[i].size_bytes;
+	}
+	return 0;
+}
+
+/* Values can be made again with so much scratch, where that was proved. */
+static void allow_replays(struct work *work, uint64_t scratch_bytes)
+{
+	const struct ts_replay_candidates *all = work->step->candidates;
+	struct ts_value *values = work->view->profile.values;
+
+	for (uint32_t v = 0; v < work->view->profile.n_values; v++)
+		values[v].no_replay = true;
+	for (uint32_t i = 0; all && i < all->count; i++)
+		values[all->list[i].value].no_replay =
+		        all->list[i].scratch_bytes > scratch_bytes;
+	work->scratch_bytes = scratch_bytes;
+}
+
+/* How the profile's values are made again. */
+static int add_rebuilds(struct work *work)
+{
+	const struct ts_replay_candidates *all = work->step->candidates;
+	struct ts_profile *profile = &work->view->profile;
+	uint32_t count = all ? all->count : 0;
+	uint32_t uses = all ? all->pool_count : 0;
+	void *more;
+
+	more = realloc(profile->rebuilds, (profile->n_rebuilds + count + 1ull) *
+	                                          sizeof(*profile->rebuilds));
+	if (!more)
+		return -ENOMEM;
+	profile->rebuilds = more;
+	more = realloc(profile->uses,
+	        (profile->n_uses + uses + 1ull) * sizeof(*profile->uses));
+	if (!more)
+		return -ENOMEM;
+	profile->uses = more;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct ts_replay_candidate *from = &all->list[i];
+
+		profile->values[from->value].rebuild = profile->n_rebuilds;
+		profile->rebuilds[profile->n_rebuilds++] =
+		        (struct ts_rebuild){.duration_ns = from->duration_ns,
+		                .first_read = profile->n_uses,
+		                .n_reads = from->n_reads};
+		for (uint32_t k = 0; k < from->n_reads; k++)
+			profile->uses[profile->n_uses++] =
+			        all->pool[from->first_read + k];
+	}
+	return 0;
+}
+
+/* A plan tells of the ops that are launched, not of what was priced as one. */
+static int tell_ops(const struct work *work, struct ts_plan *plan)
+{
+	const struct ts_replay_candidates *all = work->step->candidates;
+	const struct ts_profile *profile = &work->view->profile;
+	struct ts_replay *told;
+	uint64_t room = 1;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < plan->n_replays; i++)
+		room += candidate_of(work, plan->replays[i].value)->n_ops;
+	told = calloc(room, sizeof(*told));
+	if (!told)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < plan->n_replays; i++) {
+		const struct ts_replay *replay = &plan->replays[i];
+		const struct ts_replay_candidate *from =
+		        candidate_of(work, replay->value);
+
+		for (uint32_t k = 0; k < from->n_ops; k++) {
+			uint32_t op = all->pool[from->first_op + k];
+			const struct ts_profile_op *made = &profile->ops[op];
+			uint32_t value =
+			        made->n_writes
+			                ? profile->uses[made->first_write]
+			                : replay->value;
+
+			if (k + 1 == from->n_ops)
+				value = replay->value;
+			told[count++] = (struct ts_replay){
+			        .before_op = replay->before_op,
+			        .value = value,
+			        .op = op,
+			        .duration_ns = made->duration_ns};
+		}
+	}
+	free(plan->replays);
+	plan->replays = told;
+	plan->n_replays = count;
+	return 0;
+}
+
+/* ------------------------------------------------------------------- whole */
 
 /* Which pages @plan needs when, and which chunks for that. */
 static int place(struct work *work, const struct ts_graph *g,
@@ -241,18 +389,24 @@ static int place(struct work *work, const struct ts_graph *g,
 		        work->n_ops, work->run.n_ticks, &made->pages);
 	if (!rc)
 		rc = list_moves(work, g, made);
+	if (!rc && made->plan.n_replays)
+		rc = list_replays(work, g, made);
 	ts_planned_run_finish(&work->run);
 out:
 	ts_choice_finish(&choice);
 	return rc;
 }
 
-static uint64_t chunks_there(const struct ts_enforce_survey *survey)
+static uint64_t chunks_there(const struct work *work)
 {
+	const struct ts_enforce_survey *survey = work->step->survey;
 	uint64_t used =
 	        survey->other_bytes + survey->fixed_pages * survey->page_bytes;
 	uint64_t limit = survey->limit_bytes;
 
+	used -= work->step->scratch_bytes;
+	used += (work->scratch_bytes + survey->page_bytes - 1) /
+	        survey->page_bytes * survey->page_bytes;
 	if (used >= limit)
 		return 0;
 	limit -= (limit - survey->other_bytes) / 100 * MARGIN_PERCENT;
@@ -268,8 +422,7 @@ static int try_limit(struct work *work, const struct ts_graph *g,
 
 	memset(made, 0, sizeof(*made));
 	options.pages = false;
-	/* Replays come with their proof. */
-	options.no_replay = true;
+	options.no_replay = !work->replays;
 	/* What is less than a page does not move. */
 	options.min_gap_bytes = work->step->survey->page_bytes;
 	rc = ts_plan_make(&work->view->profile, limit_bytes, &options,
@@ -317,12 +470,12 @@ static int search(struct work *work, const struct ts_graph *g,
         struct ts_planned_plan *ret)
 {
 	const struct ts_enforce_survey *survey = work->step->survey;
-	uint64_t chunks = chunks_there(survey);
+	uint64_t chunks = chunks_there(work);
 	uint64_t limit = chunks * survey->page_bytes;
 	int rc;
 
 	work->chunks_bytes = limit;
-	rc = try_offered(work, g, chunks, ret);
+	rc = work->replays ? -ENOENT : try_offered(work, g, chunks, ret);
 	if (!rc) {
 		ret->chunks_there = chunks;
 		ret->moving_bytes = work->step->offered_bytes;
@@ -352,6 +505,79 @@ static int search(struct work *work, const struct ts_graph *g,
 	}
 }
 
+/* Where it is so much shorter a plan is worth what may go wrong with it. */
+#define BETTER_OF(ns) ((ns) / 1000 * 995)
+/* Scratch takes one part in so many of the limit at most. */
+#define SCRATCH_PART 16
+
+/* The most scratch that a candidate takes, of those with at most @most. */
+static uint64_t next_scratch(
+        const struct ts_replay_candidates *all, uint64_t most)
+{
+	uint64_t found = 0;
+
+	for (uint32_t i = 0; i < all->count; i++)
+		if (all->list[i].scratch_bytes > found &&
+		        all->list[i].scratch_bytes <= most)
+			found = all->list[i].scratch_bytes;
+	return found;
+}
+
+/* @plan, whose search returned @rc, or one that has values made again. */
+static int search_with(struct work *work, uint64_t scratch, int rc,
+        struct ts_planned_plan *plan)
+{
+	struct ts_graph_options options = {0};
+	struct ts_planned_plan other;
+	struct ts_graph graph;
+	int more;
+
+	allow_replays(work, scratch);
+	more = ts_graph_init(&graph, &work->view->profile, &options);
+	if (more)
+		return rc;
+	more = search(work, &graph, &other);
+	ts_graph_finish(&graph);
+	if (more)
+		return rc;
+	if (!other.n_replays ||
+	        (!rc && other.plan.predicted_step_ns >=
+	                        BETTER_OF(plan->plan.predicted_step_ns)) ||
+	        tell_ops(work, &other.plan)) {
+		ts_planned_plan_finish(&other);
+		return rc;
+	}
+	if (!rc)
+		ts_planned_plan_finish(plan);
+	other.scratch_bytes = scratch;
+	*plan = other;
+	return 0;
+}
+
+/*
+ * More scratch has more values made again, and leaves less memory for all of
+ * them: as much as there may be is tried, and ever less down to none.
+ */
+static int search_more(struct work *work, int rc, struct ts_planned_plan *plan)
+{
+	const struct ts_replay_candidates *all = work->step->candidates;
+	uint64_t most = work->step->survey->limit_bytes / SCRATCH_PART;
+	uint64_t kept_ns = rc ? 0 : plan->plan.predicted_step_ns;
+
+	if (!all || !all->count)
+		return rc;
+	work->replays = true;
+	for (bool last = false; !last; most /= 8) {
+		uint64_t scratch = next_scratch(all, most);
+
+		rc = search_with(work, scratch, rc, plan);
+		last = !scratch;
+	}
+	if (!rc)
+		plan->kept_ns = kept_ns;
+	return rc;
+}
+
 int ts_planned_make(
         const struct ts_planned_step *step, struct ts_planned_plan *ret_plan)
 {
@@ -367,10 +593,14 @@ int ts_planned_make(
 	if (rc)
 		return rc;
 	work.view = &view;
-	rc = ts_graph_init(&graph, &view.profile, &options);
+	rc = add_rebuilds(&work);
+	allow_replays(&work, 0);
+	if (!rc)
+		rc = ts_graph_init(&graph, &view.profile, &options);
 	if (!rc) {
 		rc = search(&work, &graph, ret_plan);
 		ts_graph_finish(&graph);
+		rc = search_more(&work, rc, ret_plan);
 	}
 	if (rc)
 		ts_planned_view_finish(&view);

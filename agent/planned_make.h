@@ -3,12 +3,14 @@
  * From a recorded step and its profile to what the runtime enforces: the
  * planner decides what leaves when, the blocks' addresses say which pages that
  * is, and pages are assigned to chunks. Where they need more chunks than there
- * are, the planner is asked again for less. Pure.
+ * are, the planner is asked again for less. What may be made again is if that
+ * makes a better plan. Pure.
  */
 #ifndef TS_PLANNED_MAKE_H
 #define TS_PLANNED_MAKE_H
 
 #include "agent/planned_view.h"
+#include "agent/proof_candidates.h"
 #include "agent/recording.h"
 #include "agent/values.h"
 #include "planner/page_plan.h"
@@ -26,6 +28,10 @@ struct ts_planned_step {
 	 * that move; or NULL. */
 	const struct ts_plan *offered;
 	uint64_t offered_bytes;
+	/* What may be made again, or NULL; and the scratch that is there for it
+	 * already, which the survey has among what others use. */
+	const struct ts_replay_candidates *candidates;
+	uint64_t scratch_bytes;
 };
 
 struct ts_planned_plan {
@@ -34,7 +40,12 @@ struct ts_planned_plan {
 	uint64_t chunks_there; /* that the limit leaves for pages */
 	uint64_t moving_bytes; /* that the planner had for pages that move */
 	bool was_offered;
-	struct ts_planned_view view; /* what the plan's values are */
+	struct ts_planned_view view;      /* what the plan's values are */
+	struct ts_replay_choice *replays; /* ascending by from_op */
+	uint32_t n_replays;
+	uint64_t replayed_bytes; /* that are given up in a step */
+	uint64_t scratch_bytes;  /* that it takes to make them */
+	uint64_t kept_ns;        /* a step in which nothing is; 0: no plan */
 };
 
 /*

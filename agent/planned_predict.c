@@ -34,8 +34,7 @@ struct op {
 struct work {
 	const struct ts_planned_view *view;
 	const struct ts_page_plan *pages;
-	const struct ts_planned_move *moves;
-	uint32_t n_moves;
+	const struct ts_planned_extras *extras;
 	struct op *ops; /* of all steps */
 	uint32_t n_ops;
 	struct copies copies[WAYS];
@@ -288,10 +287,44 @@ static void add_op(struct work *work, uint32_t index)
 		work->of_range[used_by(work, from, k)].op = work->n_ops;
 }
 
+/* The range of what the @index-th read of @rebuild is; past them @made. */
+static uint32_t rebuilt_from(const struct work *work,
+        const struct ts_rebuild *rebuild, uint32_t index, uint32_t made)
+{
+	uint32_t at = rebuild->first_read + index;
+
+	return index == rebuild->n_reads
+	               ? made
+	               : work->view->range_of[work->view->profile.uses[at]];
+}
+
+/* A value is made again by its rebuild: one op more. */
+static void add_replay(struct work *work, const struct ts_replay *replay)
+{
+	const struct ts_profile *profile = &work->view->profile;
+	const struct ts_rebuild *rebuild =
+	        &profile->rebuilds[profile->values[replay->value].rebuild];
+	uint32_t made = work->view->range_of[replay->value];
+	struct op *op = &work->ops[work->n_ops++];
+
+	*op = (struct op){.ns = (double)replay->duration_ns};
+	for (uint32_t k = 0; k <= rebuild->n_reads; k++) {
+		uint32_t range = rebuilt_from(work, rebuild, k, made);
+
+		come(work, range);
+		ts_fence_join(&op->after, &work->of_range[range]);
+	}
+	for (uint32_t k = 0; k <= rebuild->n_reads; k++)
+		work->of_range[rebuilt_from(work, rebuild, k, made)].op =
+		        work->n_ops;
+}
+
 static int add_step(struct work *work)
 {
-	const struct ts_planned_move *move = work->moves;
-	const struct ts_planned_move *end = move + work->n_moves;
+	const struct ts_planned_move *move = work->extras->moves;
+	const struct ts_planned_move *end = move + work->extras->n_moves;
+	const struct ts_replay *replay = work->extras->replays;
+	const struct ts_replay *last = replay + work->extras->n_replays;
 	int rc = 0;
 
 	for (uint32_t i = 0; i < work->view->profile.n_ops && !rc; i++) {
@@ -307,6 +340,8 @@ static int add_step(struct work *work)
 		for (uint32_t k = work->first_death[i];
 		        k < work->first_death[i + 1]; k++)
 			go(work, work->deaths[k]);
+		for (; replay < last && replay->before_op == i; replay++)
+			add_replay(work, replay);
 		add_op(work, i);
 	}
 	/* What goes on under another name in the next step. */
@@ -425,7 +460,7 @@ static uint64_t run(const struct work *work)
 	        .both = {(double)device->d2h_both_bytes_per_s * 1e-9,
 	                (double)device->h2d_both_bytes_per_s * 1e-9},
 	        .latency = (double)device->copy_latency_ns};
-	uint32_t n = work->view->profile.n_ops;
+	uint32_t n = work->view->profile.n_ops + work->extras->n_replays;
 	uint32_t first = (STEPS - 2) * n, last = (STEPS - 1) * n;
 	double begin = -1;
 
@@ -462,7 +497,9 @@ static int allocate(struct work *work)
 {
 	const struct ts_planned_view *view = work->view;
 
-	work->ops = malloc((STEPS * (uint64_t)view->profile.n_ops + 1) *
+	work->ops = malloc((STEPS * ((uint64_t)view->profile.n_ops +
+	                                    work->extras->n_replays) +
+	                           1) *
 	                   sizeof(struct op));
 	work->of_range = calloc(view->n_ranges + 1ull, sizeof(*work->of_range));
 	work->of_chunk =
@@ -474,16 +511,14 @@ static int allocate(struct work *work)
 }
 
 int ts_planned_predict(const struct ts_planned_view *view,
-        const struct ts_page_plan *pages, struct ts_planned_move *moves,
-        uint32_t n_moves, uint64_t *ret_step_ns)
+        const struct ts_page_plan *pages,
+        const struct ts_planned_extras *extras, uint64_t *ret_step_ns)
 {
-	struct work work = {.view = view,
-	        .pages = pages,
-	        .moves = moves,
-	        .n_moves = n_moves};
+	struct work work = {.view = view, .pages = pages, .extras = extras};
 	int rc = allocate(&work);
 
-	qsort_r(moves, n_moves, sizeof(*moves), by_turn, view->ranges);
+	qsort_r(extras->moves, extras->n_moves, sizeof(*extras->moves), by_turn,
+	        view->ranges);
 	if (!rc)
 		rc = find_chunks(&work);
 	if (!rc)

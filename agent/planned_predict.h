@@ -11,6 +11,7 @@
 
 #include "agent/planned_view.h"
 #include "planner/page_plan.h"
+#include "planner/plan.h"
 
 /* A range leaves or comes before an op of the step. */
 struct ts_planned_move {
@@ -21,12 +22,20 @@ struct ts_planned_move {
 	bool copies; /* false: the host has what is in it */
 };
 
+/* What happens in a step beside its ops; replays as the planner orders them. */
+struct ts_planned_extras {
+	struct ts_planned_move *moves;
+	uint32_t n_moves;
+	const struct ts_replay *replays;
+	uint32_t n_replays;
+};
+
 /*
- * @moves are sorted here as the runtime has them. 0 or -ENOMEM; UINT64_MAX
+ * The moves are sorted here as the runtime has them. 0 or -ENOMEM; UINT64_MAX
  * in @ret_step_ns where something waits for itself.
  */
 int ts_planned_predict(const struct ts_planned_view *view,
-        const struct ts_page_plan *pages, struct ts_planned_move *moves,
-        uint32_t n_moves, uint64_t *ret_step_ns);
+        const struct ts_page_plan *pages,
+        const struct ts_planned_extras *extras, uint64_t *ret_step_ns);
 
 #endif

@@ -13,13 +13,15 @@
 /* When things happened last, in ns since the run began; below 0: never. */
 struct record {
 	double *op_begin, *op_end;
-	double *out_end;  /* by value */
-	double *in_begin; /* by gap */
+	double *out_end;      /* by value */
+	double *in_begin;     /* by gap */
+	double *replay_begin; /* by gap */
 };
 
 struct work {
 	const struct ts_graph *graph;
 	const struct ts_choice *choice;
+	const struct ts_model *model;
 	struct record record;
 	double start, step; /* of the last step, and its length */
 	struct ts_planned_run *run;
@@ -28,13 +30,15 @@ struct work {
 static void note(void *data, enum ts_lane lane, uint32_t index, double begin_ns,
         double end_ns)
 {
-	struct record *record = data;
+	struct work *work = data;
+	struct record *record = &work->record;
+	const struct ts_instr *instrs = ts_model_program(work->model)->instrs;
+	uint32_t gap;
 
 	switch (lane) {
 	case TS_LANE_COMPUTE:
-		/* Without replays instructions are ops. */
-		record->op_begin[index] = begin_ns;
-		record->op_end[index] = end_ns;
+		record->op_begin[instrs[index].op] = begin_ns;
+		record->op_end[instrs[index].op] = end_ns;
 		break;
 	case TS_LANE_D2H:
 		record->out_end[index] = end_ns;
@@ -43,6 +47,10 @@ static void note(void *data, enum ts_lane lane, uint32_t index, double begin_ns,
 		record->in_begin[index] = begin_ns;
 		break;
 	case TS_LANE_REPLAY:
+		gap = ts_graph_gap_at(
+		        work->graph, instrs[index].value, instrs[index].op);
+		if (gap != TS_NONE)
+			record->replay_begin[gap] = begin_ns;
 		break;
 	}
 }
@@ -62,8 +70,9 @@ static int record_init(struct record *record, const struct ts_graph *g)
 	record->op_end = times(g->n_ops);
 	record->out_end = times(g->profile->n_values);
 	record->in_begin = times(g->n_gaps);
+	record->replay_begin = times(g->n_gaps);
 	return record->op_begin && record->op_end && record->out_end &&
-	                       record->in_begin
+	                       record->in_begin && record->replay_begin
 	               ? 0
 	               : -ENOMEM;
 }
@@ -74,6 +83,7 @@ static void record_finish(struct record *record)
 	free(record->op_end);
 	free(record->out_end);
 	free(record->in_begin);
+	free(record->replay_begin);
 }
 
 /* @ns after the step's begin, which may lie in the step after. */
@@ -154,6 +164,26 @@ static void follow_gap(struct work *work, uint32_t index)
 	                     : to->take_op > to->release_op;
 }
 
+/* What is made again is gone at once, and needs its memory when it is made. */
+static void follow_replay(struct work *work, uint32_t index)
+{
+	const struct ts_gap *gap = &work->graph->gaps[index];
+	const struct record *record = &work->record;
+	const struct ts_program *program = ts_model_program(work->model);
+	struct ts_planned_gap *to = &work->run->gaps[index];
+
+	if (record->replay_begin[index] < 0)
+		return;
+	to->replayed = true;
+	to->release_op = gap->from_op + 1;
+	to->gone_tick =
+	        tick_of(work, record->op_end[gap->from_op] - work->start);
+	to->take_op = program->need_op[index];
+	to->come_tick =
+	        tick_of(work, record->replay_begin[index] - work->start);
+	to->away = to->take_op > to->release_op;
+}
+
 static int follow(struct work *work)
 {
 	struct ts_planned_run *run = work->run;
@@ -178,6 +208,8 @@ static int follow(struct work *work)
 	for (uint32_t i = 0; i < work->graph->n_gaps; i++)
 		if (work->choice->action[i] == TS_SWAP)
 			follow_gap(work, i);
+		else if (work->choice->action[i] == TS_REPLAY)
+			follow_replay(work, i);
 	return 0;
 }
 
@@ -196,8 +228,9 @@ int ts_planned_run_make(const struct ts_graph *graph,
 		rc = ts_model_create(graph, limit_bytes, &model);
 	if (rc)
 		goto out;
+	work.model = model;
 	ts_model_set_options(model, &late);
-	ts_model_set_trace(model, note, &work.record);
+	ts_model_set_trace(model, note, &work);
 	rc = ts_model_run(model, choice, &outcome, NULL);
 	if (!rc && !outcome.fits)
 		rc = -EAGAIN;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * How a step goes by a plan on the event model, copies out after the last use:
- * when ops run, and when values that are swapped leave memory and take it
- * again. Times are ticks of the step; what lies above n_ticks is in the step
- * after it. Pure.
+ * when ops run, and when values that are swapped or made again leave memory
+ * and take it again. Times are ticks of the step; what lies above n_ticks is in
+ * the step after it. Pure.
  */
 #ifndef TS_PLANNED_RUN_H
 #define TS_PLANNED_RUN_H
@@ -22,6 +22,7 @@ struct ts_planned_gap {
 	uint32_t come_tick;  /* it takes memory again */
 	bool wraps;          /* it comes back in the next step */
 	bool copies;         /* the host does not have it yet */
+	bool replayed;       /* it is made again: it takes no copies at all */
 };
 
 struct ts_planned_run {

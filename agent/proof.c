@@ -8,6 +8,7 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "agent/planned.h"
 #include "agent/profiler.h"
 #include "agent/proof_internal.h"
 #include "agent/recorder.h"
@@ -103,8 +104,10 @@ void ts_proof_of(const struct ts_observed *step)
 	ts_mutex_lock(&ts_proof.lock);
 	if (ts_proof.step && ts_proof.step->hash == step->hash) {
 		/* The same ops: what was proved of them holds. */
+	} else if (ts_remake_is_planned()) {
+		/* Steps by a plan rely on what was proved. */
 	} else if (atomic_load(&ts_proof.phase) != TS_PROOF_RUNNING) {
-		ts_remake_stop();
+		ts_remake_stop(true);
 		forget_step();
 		if (remember_step(step))
 			forget_step();
@@ -219,8 +222,10 @@ CUresult ts_proof_comes(struct ts_op *op)
 	else if (ts_remake_is_on())
 		rc = ts_remake_comes(op, ts_proof.may_begin);
 	ts_mutex_unlock(&ts_proof.lock);
-	if (settled)
+	if (settled) {
+		ts_planned_proved(settled);
 		ts_profiler_rewrite(settled);
+	}
 	return rc;
 }
 
@@ -289,7 +294,7 @@ void ts_proof_context_gone(CUcontext context)
 		return;
 	ts_mutex_lock(&ts_proof.lock);
 	if (ts_proof.context == context) {
-		ts_remake_stop();
+		ts_remake_stop(false);
 		let_go(false);
 		ts_proof.stamp = 0;
 		ts_proof.making_count = 0;

@@ -152,6 +152,20 @@ struct ts_closures *ts_closures_create(const struct ts_observed *step,
 	return NULL;
 }
 
+/* All of it runs in the order of one stream, whatever else there is. */
+bool ts_closure_is_on_one_stream(
+        const struct ts_closures *closures, const struct ts_closure *closure)
+{
+	const struct ts_rec_op *ops = closures->step->step.ops;
+	uint64_t stream = ops[closure->to_op].stream;
+
+	for (uint32_t i = 0; i < closure->op_count; i++)
+		if (ops[closures->op_list[closure->first_op + i]].stream !=
+		        stream)
+			return false;
+	return true;
+}
+
 void ts_closures_forget(struct ts_closures *closures)
 {
 	for (uint32_t i = 0; closures->kept && i < closures->step->op_count;
@@ -302,6 +316,14 @@ static enum ts_verdict add_leaf(
 	return TS_VERDICT_OPEN;
 }
 
+/* So that whatever a kernel reads there lies as it lay in a block. */
+#define ROOM_BYTES 512u
+
+uint64_t ts_making_room(uint64_t bytes)
+{
+	return (bytes + ROOM_BYTES - 1) / ROOM_BYTES * ROOM_BYTES;
+}
+
 static int get(struct ts_making *making, uint64_t bytes, uint64_t *ret_address)
 {
 	return ts_scratch_get(
@@ -321,9 +343,9 @@ static bool is_made_here(const struct ts_closures *closures, uint32_t value,
 	       closures->kept[writer].uses[made].serial == use->serial;
 }
 
-/* A place for everything that op @op makes, and what it reads. */
+/* What op @op reads, and @with_places a place for everything it makes. */
 static enum ts_verdict plan_op(
-        struct ts_making *making, uint32_t op, bool with_leaves)
+        struct ts_making *making, uint32_t op, bool with_places)
 {
 	struct ts_closures *closures = making->closures;
 	const struct ts_values *values = &closures->step->devices[0].values;
@@ -341,6 +363,8 @@ static enum ts_verdict plan_op(
 			making->original = &kept->uses[i];
 			continue;
 		}
+		if (written[i] != TS_NONE && !with_places)
+			continue;
 		if (written[i] != TS_NONE) {
 			if (making->buffer_count == TS_CLOSURE_BUFFERS)
 				return TS_VERDICT_NO_ROOM;
@@ -351,7 +375,7 @@ static enum ts_verdict plan_op(
 			making->buffer_count++;
 			continue;
 		}
-		if (!with_leaves || read[i] == TS_NONE)
+		if (read[i] == TS_NONE)
 			continue;
 		if (!ts_graph_alive(&closures->graph, read[i],
 		            making->closure->to_op)) {
@@ -433,7 +457,7 @@ static int launch_op(const struct ts_making *making, uint32_t op, bool second)
 	return rc;
 }
 
-int ts_making_launch(const struct ts_making *making, bool second)
+static int launch_all(const struct ts_making *making, bool second)
 {
 	const struct ts_closures *closures = making->closures;
 	const struct ts_closure *closure = making->closure;
@@ -453,7 +477,7 @@ static int run(const struct ts_making *making, bool second)
 	for (unsigned int i = 0; i < making->buffer_count && !rc; i++)
 		rc = fill(making, making->buffers[i].address,
 		        making->buffers[i].bytes, second);
-	return rc ? rc : ts_making_launch(making, second);
+	return rc ? rc : launch_all(making, second);
 }
 
 static int add_pair(struct ts_closures *closures, uint32_t then, uint32_t now)
@@ -517,7 +541,7 @@ static int run_both(const struct ts_making *making)
 	return rc ? rc : look_at_leaves(making);
 }
 
-void ts_making_ranges(struct ts_making *making, enum ts_access access)
+static void list_ranges(struct ts_making *making)
 {
 	int device = making->closures->step->devices[0].device;
 
@@ -528,7 +552,7 @@ void ts_making_ranges(struct ts_making *making, enum ts_access access)
 
 		making->ranges[i] = (struct ts_range){.address = use->address,
 		        .bytes = use->bytes,
-		        .access = is_leaf ? TS_ACCESS_READ : access,
+		        .access = TS_ACCESS_READ,
 		        .device = device};
 	}
 }
@@ -545,7 +569,7 @@ static int run_resident(struct ts_making *making)
 
 	if (!pager)
 		return run_both(making);
-	ts_making_ranges(making, TS_ACCESS_READ);
+	list_ranges(making);
 	if (ts_pager_begin(pager, making->ranges, count, ts_agent_begin_flags(),
 	            making->stream, &in, &out, &shortage)) {
 		making->closure->failed = TS_VERDICT_NO_ROOM;
@@ -556,7 +580,7 @@ static int run_resident(struct ts_making *making)
 	return rc;
 }
 
-static enum ts_verdict plan_ops(struct ts_making *making, bool with_leaves)
+static enum ts_verdict plan_ops(struct ts_making *making, bool with_places)
 {
 	const struct ts_closure *closure = making->closure;
 	uint64_t held = ts_proof.scratch.held_bytes;
@@ -566,7 +590,7 @@ static enum ts_verdict plan_ops(struct ts_making *making, bool with_leaves)
 	        i < closure->op_count && verdict == TS_VERDICT_OPEN; i++)
 		verdict = plan_op(making,
 		        making->closures->op_list[closure->first_op + i],
-		        with_leaves);
+		        with_places);
 	if (ts_proof.scratch.held_bytes != held)
 		ts_agent_after_unmanaged();
 	if (verdict == TS_VERDICT_OPEN && !making->original)
@@ -574,22 +598,26 @@ static enum ts_verdict plan_ops(struct ts_making *making, bool with_leaves)
 	return verdict;
 }
 
-enum ts_verdict ts_making_places(struct ts_making *making)
+/* Freed early by the program: there is nothing to make it for. */
+static enum ts_verdict is_there(
+        const struct ts_making *making, enum ts_verdict verdict)
 {
-	return plan_ops(making, false);
-}
-
-enum ts_verdict ts_making_plan(struct ts_making *making)
-{
-	enum ts_verdict verdict = plan_ops(making, true);
-
-	/* Freed early by the program: there is nothing to make it for. */
 	if (verdict == TS_VERDICT_OPEN && !ts_kept_is_alive(making->original))
-		verdict = TS_VERDICT_LEAF_CHANGED;
+		return TS_VERDICT_LEAF_CHANGED;
 	return verdict;
 }
 
-void ts_making_put(struct ts_making *making)
+enum ts_verdict ts_making_leaves(struct ts_making *making)
+{
+	return is_there(making, plan_ops(making, false));
+}
+
+static enum ts_verdict plan_all(struct ts_making *making)
+{
+	return is_there(making, plan_ops(making, true));
+}
+
+static void put_buffers(struct ts_making *making)
 {
 	for (unsigned int i = 0; i < making->buffer_count; i++)
 		ts_scratch_put(&ts_proof.scratch, making->buffers[i].address,
@@ -600,7 +628,7 @@ void ts_making_put(struct ts_making *making)
 static int make(struct ts_making *making)
 {
 	struct ts_closure *closure = making->closure;
-	enum ts_verdict verdict = ts_making_plan(making);
+	enum ts_verdict verdict = plan_all(making);
 	uint64_t held = ts_proof.scratch.held_bytes;
 	int rc = 0;
 
@@ -621,7 +649,7 @@ static int make(struct ts_making *making)
 		if (making->final[i])
 			ts_scratch_put(&ts_proof.scratch, making->final[i],
 			        making->stream);
-	ts_making_put(making);
+	put_buffers(making);
 	return rc;
 }
 

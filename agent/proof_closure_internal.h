@@ -87,24 +87,17 @@ void ts_closures_forget(struct ts_closures *closures);
 /* The block lies where it lay, and nobody else has it. */
 bool ts_kept_is_alive(const struct ts_kept_use *use);
 
-/*
- * Fills @making but for the places of the value itself: closures, closure and
- * stream are set. TS_VERDICT_OPEN, or why it cannot be launched now. In either
- * case ts_making_put() follows.
- */
-enum ts_verdict ts_making_plan(struct ts_making *making);
-void ts_making_put(struct ts_making *making);
+/* All of it runs in the order of one stream. */
+bool ts_closure_is_on_one_stream(
+        const struct ts_closures *closures, const struct ts_closure *closure);
 
-/* The places of what is made alone: leaves are known, whoever has them now. */
-enum ts_verdict ts_making_places(struct ts_making *making);
-
-/* Launches the ops, the value going to making->final[@second]. */
-int ts_making_launch(const struct ts_making *making, bool second);
+/* Scratch that @bytes take of a larger piece. */
+uint64_t ts_making_room(uint64_t bytes);
 
 /*
- * Ranges of all that is read and of the value where it was: leaf_count + 1 of
- * them, the value's last and with @access.
+ * Fills in leaves and original of @making, of which closures, closure and
+ * stream are set. TS_VERDICT_OPEN, or why it cannot be launched now.
  */
-void ts_making_ranges(struct ts_making *making, enum ts_access access);
+enum ts_verdict ts_making_leaves(struct ts_making *making);
 
 #endif

@@ -18,13 +18,13 @@
 /* The driver gives memory away in pieces of so much. */
 #define DRIVER_UNIT_BYTES (2ull << 20)
 
-static int room_for(uint64_t bytes, void *data)
+int ts_proof_room_for(uint64_t bytes, void *unused)
 {
 	struct ts_shortage shortage;
 	struct ts_pager *pager;
 	int device, rc;
 
-	(void)data;
+	(void)unused;
 	pager = ts_agent_current_pager(&device);
 	if (!pager)
 		return 0;
@@ -57,9 +57,9 @@ static int set_up(void)
 	else if (ts_agent.ops->mem_get_info(&bytes, &whole) != CUDA_SUCCESS)
 		return -EIO;
 	ts_proof.scratch = (struct ts_scratch){.ops = ts_agent.ops,
-	        .make_room = room_for,
+	        .make_room = ts_proof_room_for,
 	        .most_bytes = bytes / SCRATCH_PART};
-	rc = room_for(ts_checks_bytes(RESULTS_MAX), NULL);
+	rc = ts_proof_room_for(ts_checks_bytes(RESULTS_MAX), NULL);
 	if (!rc)
 		rc = ts_checks_create(
 		        ts_agent.ops, RESULTS_MAX, &ts_proof.checks);

@@ -7,40 +7,23 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
-#include "agent/proof_closure_internal.h"
+#include "agent/remake_internal.h"
 
-/* A value that is given up, and what it is made from: all of it stays. */
-struct given_up {
-	uint32_t index; /* of the closure */
-	struct ts_kept_use value;
-	struct ts_kept_use leaves[TS_CLOSURE_LEAVES];
-	unsigned int leaf_count;
-	ts_stream_key stream;
-};
+struct ts_remake ts_remake;
 
-static struct {
-	atomic_bool on;
-	/* Guarded by proof.lock. */
-	struct ts_closures *closures;
-	bool *chosen;      /* by closure */
-	uint32_t *from_op; /* by closure */
-	bool *wanted;      /* by op: of chosen closures */
-	uint32_t n_chosen;
-	bool on_step, pressed; /* the pager had to move memory */
-	uint32_t at;
-	struct given_up *items;
-	uint32_t count;
-	uint64_t given, made, early, failed, bytes, launches;
-} remake;
-
-static struct ts_pager *the_pager(void)
+struct ts_pager *ts_remake_pager(void)
 {
-	return ts_agent_pager(remake.closures->step->devices[0].device);
+	return ts_agent_pager(ts_remake.closures->step->devices[0].device);
 }
 
 bool ts_remake_is_on(void)
 {
-	return atomic_load_explicit(&remake.on, memory_order_acquire);
+	return atomic_load_explicit(&ts_remake.on, memory_order_acquire);
+}
+
+bool ts_remake_is_planned(void)
+{
+	return ts_remake.plan != 0;
 }
 
 /* ------------------------------------------------------------- which */
@@ -51,20 +34,6 @@ static uint64_t copy_ns(const struct ts_device *device, uint64_t bytes)
 	            (double)bytes * 1e9 / (double)device->h2d_bytes_per_s;
 
 	return (uint64_t)ns + 2 * device->copy_latency_ns;
-}
-
-/* All of it runs in the order of one stream, whatever else there is. */
-static bool is_on_one_stream(
-        const struct ts_closures *closures, const struct ts_closure *closure)
-{
-	const struct ts_rec_op *ops = closures->step->step.ops;
-	uint64_t stream = ops[closure->to_op].stream;
-
-	for (uint32_t i = 0; i < closure->op_count; i++)
-		if (ops[closures->op_list[closure->first_op + i]].stream !=
-		        stream)
-			return false;
-	return true;
 }
 
 /* The op after which the value lies idle until closure->to_op. */
@@ -86,253 +55,311 @@ static bool is_worth_it(
 	        ts_graph_closure(g, closure->value, closure->to_op, values);
 
 	return closure->verdict == TS_VERDICT_PROVED && n &&
-	       is_on_one_stream(closures, closure) &&
+	       ts_closure_is_on_one_stream(closures, closure) &&
 	       ts_graph_closure_ns(g, values, n) <
 	               copy_ns(&closures->profile.device, closure->bytes);
 }
 
+static int by_turn(const void *a, const void *b)
+{
+	const struct ts_replay_choice *x = a, *y = b;
+
+	if (x->from_op != y->from_op)
+		return x->from_op < y->from_op ? -1 : 1;
+	return x->closure < y->closure ? -1 : x->closure > y->closure;
+}
+
+/* Steps give up what @choices say, which become the function's. */
+static int start(struct ts_closures *closures, struct ts_replay_choice *choices,
+        uint32_t count)
+{
+	ts_remake.closures = closures;
+	ts_remake.choices = choices;
+	ts_remake.n_choices = count;
+	ts_remake.wanted =
+	        calloc(closures->step->op_count + 1ull, sizeof(bool));
+	ts_remake.items = calloc(count + 1ull, sizeof(*ts_remake.items));
+	if (!ts_remake.wanted || !ts_remake.items || !ts_remake_pager())
+		return -ENOMEM;
+	qsort(choices, count, sizeof(*choices), by_turn);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct ts_closure *closure =
+		        &closures->list[choices[i].closure];
+
+		for (uint32_t k = 0; k < closure->op_count; k++)
+			ts_remake.wanted[closures->op_list[closure->first_op +
+			                                   k]] = true;
+	}
+	atomic_store(&ts_remake.on, true);
+	return 0;
+}
+
 bool ts_remake_start(struct ts_closures *closures)
 {
-	uint32_t ops = closures->step->op_count;
+	struct ts_replay_choice *choices =
+	        calloc(closures->count + 1ull, sizeof(*choices));
+	uint32_t count = 0;
 
-	remake.closures = closures;
-	remake.chosen = calloc(closures->count + 1, sizeof(bool));
-	remake.from_op = calloc(closures->count + 1, sizeof(uint32_t));
-	remake.wanted = calloc(ops + 1, sizeof(bool));
-	remake.items = calloc(closures->count + 1, sizeof(*remake.items));
-	if (!remake.chosen || !remake.from_op || !remake.wanted ||
-	        !remake.items || !the_pager()) {
-		ts_remake_stop();
+	for (uint32_t i = 0; choices && i < closures->count; i++) {
+		const struct ts_closure *closure = &closures->list[i];
+		uint32_t from_op = idle_from(closures, closure);
+
+		if (from_op != TS_NONE && is_worth_it(closures, closure))
+			choices[count++] = (struct ts_replay_choice){
+			        i, from_op, closure->to_op};
+	}
+	if (!count) {
+		free(choices);
 		return false;
 	}
-	for (uint32_t i = 0; i < closures->count; i++) {
-		const struct ts_closure *closure = &closures->list[i];
-
-		remake.from_op[i] = idle_from(closures, closure);
-		if (remake.from_op[i] == TS_NONE ||
-		        !is_worth_it(closures, closure))
-			continue;
-		remake.chosen[i] = true;
-		remake.n_chosen++;
-		for (uint32_t k = 0; k < closure->op_count; k++)
-			remake.wanted[closures->op_list[closure->first_op +
-			                                k]] = true;
-	}
-	if (!remake.n_chosen) {
-		ts_remake_stop();
+	if (start(closures, choices, count)) {
+		ts_remake_stop(true);
 		return false;
 	}
 	ts_log(TS_LOG_DEBUG,
-	        "remake: %u values are cheaper to make than to "
-	        "copy",
-	        remake.n_chosen);
-	atomic_store(&remake.on, true);
+	        "remake: %u values are cheaper to make than to copy", count);
 	return true;
 }
 
-static void let_go_leaves(const struct given_up *item)
+static int start_by_plan(
+        uint64_t plan, const struct ts_replay_choice *choices, uint32_t count)
 {
-	for (unsigned int i = 0; i < item->leaf_count; i++)
-		ts_pager_dead(the_pager(), item->leaves[i].address,
-		        item->leaves[i].bytes);
+	size_t bytes = (count + 1ull) * sizeof(*choices);
+	struct ts_replay_choice *own;
+	int rc;
+
+	if (!ts_proof.closures)
+		return -ESTALE;
+	own = malloc(bytes);
+	if (!own)
+		return -ENOMEM;
+	memcpy(own, choices, count * sizeof(*own));
+	rc = start(ts_proof.closures, own, count);
+	ts_remake.plan = plan;
+	return rc;
 }
 
-void ts_remake_stop(void)
+void ts_remake_forget_item(uint32_t number)
 {
-	for (uint32_t i = 0; i < remake.count && the_pager(); i++)
-		let_go_leaves(&remake.items[i]);
-	atomic_store(&remake.on, false);
-	free(remake.chosen);
-	free(remake.from_op);
-	free(remake.wanted);
-	free(remake.items);
-	remake.chosen = NULL;
-	remake.from_op = NULL;
-	remake.wanted = NULL;
-	remake.items = NULL;
-	remake.closures = NULL;
-	remake.n_chosen = 0;
-	remake.count = 0;
-	remake.on_step = false;
+	struct ts_given_up *item = &ts_remake.items[number];
+
+	for (unsigned int i = 0; i < item->leaf_count; i++)
+		ts_pager_dead(ts_remake_pager(), item->leaves[i].address,
+		        item->leaves[i].bytes);
+	free(item->leaves);
+	*item = ts_remake.items[--ts_remake.count];
+}
+
+static void free_arena(bool driver_alive)
+{
+	if (ts_remake.arena && driver_alive) {
+		/* Waits for what uses it. */
+		ts_agent.ops->mem_free(ts_remake.arena);
+		ts_agent_after_unmanaged();
+	}
+	ts_remake.arena = 0;
+	ts_remake.arena_bytes = 0;
+}
+
+static void stop_choices(void)
+{
+	while (ts_remake.count && ts_remake_pager())
+		ts_remake_forget_item(ts_remake.count - 1);
+	atomic_store(&ts_remake.on, false);
+	free(ts_remake.choices);
+	free(ts_remake.wanted);
+	free(ts_remake.items);
+	ts_remake.choices = NULL;
+	ts_remake.wanted = NULL;
+	ts_remake.items = NULL;
+	ts_remake.closures = NULL;
+	ts_remake.n_choices = 0;
+	ts_remake.count = 0;
+	ts_remake.plan = 0;
+	ts_remake.on_step = false;
+}
+
+void ts_remake_stop(bool driver_alive)
+{
+	stop_choices();
+	free_arena(driver_alive);
 }
 
 /* -------------------------------------------------------- given up */
 
-static bool same_block(const struct ts_kept_use *a, const struct ts_kept_use *b)
+static bool is_given_up(const struct ts_kept_use *use)
 {
-	return a->serial == b->serial;
+	for (uint32_t i = 0; i < ts_remake.count; i++)
+		if (ts_remake.items[i].value.serial == use->serial)
+			return true;
+	return false;
 }
 
 /* Something that is given up, or is needed to make that again. */
 static bool is_bound(const struct ts_kept_use *use)
 {
-	for (uint32_t i = 0; i < remake.count; i++) {
-		const struct given_up *item = &remake.items[i];
-
-		if (same_block(&item->value, use))
-			return true;
-		for (unsigned int k = 0; k < item->leaf_count; k++)
-			if (same_block(&item->leaves[k], use))
+	if (is_given_up(use))
+		return true;
+	for (uint32_t i = 0; i < ts_remake.count; i++)
+		for (unsigned int k = 0; k < ts_remake.items[i].leaf_count; k++)
+			if (ts_remake.items[i].leaves[k].serial == use->serial)
 				return true;
-	}
 	return false;
 }
 
-static bool is_given_up(const struct ts_kept_use *use)
+/*
+ * Values of a plan may be made from others that are given up: those are made
+ * first. Without one each goes by itself.
+ */
+static bool may_go(const struct ts_making *making)
 {
-	for (uint32_t i = 0; i < remake.count; i++)
-		if (same_block(&remake.items[i].value, use))
-			return true;
-	return false;
+	if (ts_remake.plan)
+		return !is_given_up(making->original);
+	for (unsigned int i = 0; i < making->leaf_count; i++)
+		if (is_given_up(making->leaves[i]))
+			return false;
+	return !is_bound(making->original);
 }
 
-static void init_making(
-        struct ts_making *making, uint32_t index, ts_stream_key stream)
+static bool note_item(
+        const struct ts_making *making, const struct ts_replay_choice *choice)
 {
-	making->closures = remake.closures;
-	making->closure = &remake.closures->list[index];
-	making->stream = stream;
+	struct ts_given_up *item = &ts_remake.items[ts_remake.count];
+
+	*item = (struct ts_given_up){.closure = choice->closure,
+	        .make_op = choice->make_op,
+	        .value = *making->original,
+	        .leaves = calloc(
+	                making->leaf_count + 1ull, sizeof(*item->leaves)),
+	        .leaf_count = making->leaf_count,
+	        .stream = making->stream};
+	if (!item->leaves)
+		return false;
+	for (unsigned int i = 0; i < making->leaf_count; i++)
+		item->leaves[i] = *making->leaves[i];
+	ts_remake.count++;
+	ts_remake.given++;
+	ts_remake.bytes += item->value.bytes;
+	/* Who frees a leaf meanwhile leaves its content there. */
+	for (unsigned int i = 0; i < item->leaf_count; i++)
+		ts_pager_live(ts_remake_pager(), item->leaves[i].address,
+		        item->leaves[i].bytes);
+	return true;
 }
 
 /* Gives the closure's value up, if all it is made from is there to stay. */
-static void give_up(uint32_t index, ts_stream_key stream)
+static void give_up(const struct ts_replay_choice *choice, ts_stream_key stream)
 {
-	struct given_up *item = &remake.items[remake.count];
 	struct ts_making *making = calloc(1, sizeof(*making));
-	bool free_to_go;
 
 	if (!making)
 		return;
-	init_making(making, index, stream);
-	free_to_go = ts_making_plan(making) == TS_VERDICT_OPEN &&
-	             !is_bound(making->original);
-	for (unsigned int i = 0; i < making->leaf_count && free_to_go; i++)
-		free_to_go = !is_given_up(making->leaves[i]);
-	ts_making_put(making);
-	if (free_to_go) {
-		*item = (struct given_up){.index = index,
-		        .value = *making->original,
-		        .leaf_count = making->leaf_count,
-		        .stream = stream};
-		for (unsigned int i = 0; i < making->leaf_count; i++)
-			item->leaves[i] = *making->leaves[i];
-		remake.count++;
-		remake.given++;
-		remake.bytes += item->value.bytes;
-		/* Who frees a leaf meanwhile leaves its content there. */
-		for (unsigned int i = 0; i < item->leaf_count; i++)
-			ts_pager_live(the_pager(), item->leaves[i].address,
-			        item->leaves[i].bytes);
-		ts_pager_discard(
-		        the_pager(), item->value.address, item->value.bytes);
-	}
+	making->closures = ts_remake.closures;
+	making->closure = &ts_remake.closures->list[choice->closure];
+	making->stream = stream;
+	if (ts_making_leaves(making) == TS_VERDICT_OPEN && may_go(making) &&
+	        note_item(making, choice))
+		ts_pager_discard(ts_remake_pager(), making->original->address,
+		        making->original->bytes);
+	else
+		ts_remake.refused++;
 	free(making);
 }
 
 /* ------------------------------------------------------- made again */
 
-/* Leaves as they were given up with: some may be free by now. */
-static void use_leaves(struct ts_making *making, const struct given_up *item)
+/* Before the step wants them: others may read that know nothing of this. */
+static int make_early(void)
 {
-	making->leaf_count = item->leaf_count;
-	for (unsigned int i = 0; i < item->leaf_count; i++)
-		making->leaves[i] = &item->leaves[i];
-	making->original = &item->value;
-}
-
-static int launch(struct ts_making *making)
-{
-	struct ts_shortage shortage;
-	unsigned int count = making->leaf_count + 1;
-	uint64_t in = 0, out = 0;
+	uint64_t made = ts_remake.made;
+	ts_stream_key stream = 0;
 	int rc;
 
-	ts_making_ranges(making, TS_ACCESS_READWRITE);
-	rc = ts_pager_begin(the_pager(), making->ranges, count,
-	        ts_agent_begin_flags(), making->stream, &in, &out, &shortage);
-	if (rc)
-		return rc;
-	rc = ts_making_launch(making, false);
-	ts_pager_end(the_pager(), making->ranges, count, making->stream, true);
-	remake.launches += making->closure->op_count;
-	return rc;
-}
-
-/* 0, or why it is still given up. */
-static int make_again(uint32_t number)
-{
-	struct given_up *item = &remake.items[number];
-	struct ts_making *making;
-	enum ts_verdict verdict;
-	int rc = 0;
-
-	/* It would go into the graph. */
-	if (atomic_load(&ts_agent.capturing))
-		return -EBUSY;
-	making = calloc(1, sizeof(*making));
-	if (!making)
-		return -ENOMEM;
-	init_making(making, item->index, item->stream);
-	making->final[0] = item->value.address;
-	/* The program has freed it: nobody wants it. */
-	if (ts_kept_is_alive(&item->value)) {
-		verdict = ts_making_places(making);
-		use_leaves(making, item);
-		if (verdict == TS_VERDICT_OPEN)
-			rc = launch(making);
-		else
-			rc = -ENOMEM;
-		ts_making_put(making);
-	}
-	free(making);
-	if (rc) {
-		remake.failed++;
-		ts_log(TS_LOG_ERROR,
-		        "a value of %llu bytes could not be made again: %s",
-		        (unsigned long long)item->value.bytes, strerror(-rc));
-		return rc;
-	}
-	remake.made++;
-	let_go_leaves(item);
-	remake.items[number] = remake.items[--remake.count];
-	return 0;
-}
-
-/* Before the step wants it: others may read it that know nothing of this. */
-static int make_early(uint32_t number)
-{
-	ts_stream_key stream = remake.items[number].stream;
-	int rc = make_again(number);
-
+	for (uint32_t i = 0; i < ts_remake.count; i++)
+		if (ts_remake.items[i].wanted)
+			stream = ts_remake.items[i].stream;
+	rc = ts_remake_wanted();
 	if (!rc)
 		rc = ts_gpu_errno(ts_agent.ops->stream_synchronize(
 		        (CUstream)(uintptr_t)stream));
-	remake.early += !rc;
+	ts_remake.early += ts_remake.made - made;
 	return rc;
 }
 
 static int make_all_again(void)
 {
-	int rc = 0;
-
-	while (remake.count && !rc)
-		rc = make_early(remake.count - 1);
-	return rc;
+	for (uint32_t i = 0; i < ts_remake.count; i++)
+		ts_remake.items[i].wanted = true;
+	return ts_remake.count ? make_early() : 0;
 }
 
 bool ts_remake_all(void)
 {
-	int rc = 0;
+	int rc;
 
 	if (!ts_remake_is_on())
 		return true;
 	ts_mutex_lock(&ts_proof.lock);
-	if (remake.count) {
-		remake.on_step = false;
-		rc = make_all_again();
-	}
+	if (ts_remake.count)
+		ts_remake.on_step = false;
+	rc = make_all_again();
 	ts_mutex_unlock(&ts_proof.lock);
 	return !rc;
+}
+
+int ts_remake_reserve(uint64_t bytes)
+{
+	CUdeviceptr address = 0;
+	int rc = 0;
+
+	ts_mutex_lock(&ts_proof.lock);
+	if (bytes != ts_remake.arena_bytes)
+		rc = make_all_again();
+	if (!rc && bytes != ts_remake.arena_bytes) {
+		free_arena(true);
+		if (bytes)
+			rc = ts_proof_room_for(bytes, NULL);
+		if (bytes && !rc)
+			rc = ts_gpu_errno(
+			        ts_agent.ops->mem_alloc(&address, bytes));
+		if (!rc) {
+			ts_remake.arena = address;
+			ts_remake.arena_bytes = bytes;
+			ts_agent_after_unmanaged();
+		}
+	}
+	ts_mutex_unlock(&ts_proof.lock);
+	return rc;
+}
+
+uint64_t ts_remake_reserved(void)
+{
+	uint64_t bytes;
+
+	if (!ts_proof.on)
+		return 0;
+	ts_mutex_lock(&ts_proof.lock);
+	bytes = ts_remake.arena_bytes;
+	ts_mutex_unlock(&ts_proof.lock);
+	return bytes;
+}
+
+int ts_remake_by_plan(
+        uint64_t plan, const struct ts_replay_choice *choices, uint32_t count)
+{
+	int rc;
+
+	ts_mutex_lock(&ts_proof.lock);
+	rc = make_all_again();
+	if (!rc) {
+		stop_choices();
+		if (count)
+			rc = start_by_plan(plan, choices, count);
+		if (rc)
+			stop_choices();
+	}
+	ts_mutex_unlock(&ts_proof.lock);
+	return rc;
 }
 
 /* ------------------------------------------------------------- ops */
@@ -346,8 +373,8 @@ static bool overlap(const struct ts_kept_use *kept, const struct ts_use *use)
 /* Does the step have it that the op which comes writes its use @index? */
 static bool writes(uint32_t index)
 {
-	const struct ts_observed *step = remake.closures->step;
-	const struct ts_rec_op *rec = &step->step.ops[remake.at];
+	const struct ts_observed *step = ts_remake.closures->step;
+	const struct ts_rec_op *rec = &step->step.ops[ts_remake.at];
 	uint64_t use = rec->first_use - step->step.first_use + index;
 
 	return index < rec->use_count &&
@@ -358,7 +385,7 @@ static bool writes(uint32_t index)
  * Does the op touch the value, or memory of a leaf that was freed, or write a
  * leaf? Where the step has it so that is no leaf: another block came.
  */
-static bool disturbs(const struct ts_op *op, const struct given_up *item)
+static bool disturbs(const struct ts_op *op, const struct ts_given_up *item)
 {
 	uint32_t recorded = 0;
 
@@ -383,23 +410,27 @@ static bool disturbs(const struct ts_op *op, const struct given_up *item)
 /* What the op needs again, because the step has it so or for safety. */
 static int make_for(const struct ts_op *op)
 {
+	bool due = false, early = false;
 	int rc = 0;
 
-	for (uint32_t i = 0; i < remake.count && !rc;) {
-		const struct given_up *item = &remake.items[i];
-		const struct ts_closure *closure =
-		        &remake.closures->list[item->index];
+	for (uint32_t i = 0; i < ts_remake.count; i++) {
+		struct ts_given_up *item = &ts_remake.items[i];
+		bool in_order = op->stream == item->stream;
 
-		if (closure->to_op > remake.at && !disturbs(op, item)) {
-			i++;
-			continue;
-		}
-		/* Another takes its place. In order on one stream alone. */
-		rc = closure->to_op == remake.at && op->stream == item->stream
-		             ? make_again(i)
-		             : make_early(i);
+		item->wanted = item->make_op <= ts_remake.at && in_order;
+		due |= item->wanted;
 	}
-	return rc;
+	if (due)
+		rc = ts_remake_wanted();
+	for (uint32_t i = 0; i < ts_remake.count && !rc; i++) {
+		struct ts_given_up *item = &ts_remake.items[i];
+
+		item->wanted =
+		        item->make_op <= ts_remake.at || disturbs(op, item);
+		early |= item->wanted;
+	}
+	/* In order on one stream alone. */
+	return early && !rc ? make_early() : rc;
 }
 
 /* Memory is short once the pager has moved some. */
@@ -407,50 +438,67 @@ static bool is_pressed(void)
 {
 	struct ts_pager_stats stats;
 
-	if (!remake.pressed) {
-		ts_pager_stats(the_pager(), &stats);
-		remake.pressed = stats.out_bytes != 0;
+	if (!ts_remake.pressed) {
+		ts_pager_stats(ts_remake_pager(), &stats);
+		ts_remake.pressed = stats.out_bytes != 0;
 	}
-	return remake.pressed;
+	return ts_remake.pressed;
+}
+
+/* May values be given up from this op on, the first of the step? */
+static bool begins(const struct ts_op *op, bool may_begin)
+{
+	if (ts_remake.plan)
+		return op->plan == ts_remake.plan && !op->plan_at;
+	return !ts_remake.on_step && may_begin && is_pressed() &&
+	       op->signature == ts_remake.closures->step->signatures[0];
+}
+
+static bool goes_on(const struct ts_op *op)
+{
+	if (!ts_remake.on_step || atomic_load(&ts_agent.capturing))
+		return false;
+	if (ts_remake.plan)
+		return op->plan == ts_remake.plan &&
+		       op->plan_at == ts_remake.at;
+	return op->signature ==
+	       ts_remake.closures->step->signatures[ts_remake.at];
 }
 
 CUresult ts_remake_comes(const struct ts_op *op, bool may_begin)
 {
-	const struct ts_observed *step = remake.closures->step;
 	int rc = 0;
 
-	if (!remake.on_step && !remake.count && may_begin &&
-	        op->signature == step->signatures[0] && is_pressed()) {
-		ts_closures_forget(remake.closures);
-		remake.on_step = true;
-		remake.at = 0;
+	if (!ts_remake.count && begins(op, may_begin)) {
+		ts_closures_forget(ts_remake.closures);
+		ts_remake.on_step = true;
+		ts_remake.at = 0;
+		ts_remake.next = 0;
 	}
-	if (remake.on_step && (op->signature != step->signatures[remake.at] ||
-	                              atomic_load(&ts_agent.capturing)))
-		remake.on_step = false;
-	if (remake.count)
-		rc = remake.on_step ? make_for(op) : make_all_again();
+	ts_remake.on_step = goes_on(op);
+	if (ts_remake.count)
+		rc = ts_remake.on_step ? make_for(op) : make_all_again();
 	return rc ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 void ts_remake_issued(const struct ts_op *op, bool issued)
 {
-	if (!remake.on_step)
+	if (!ts_remake.on_step)
 		return;
 	if (!issued) {
-		remake.on_step = false;
+		ts_remake.on_step = false;
 		return;
 	}
-	if (remake.wanted[remake.at] &&
-	        ts_closures_keep(remake.closures, op, remake.at)) {
-		remake.on_step = false;
+	if (ts_remake.wanted[ts_remake.at] &&
+	        ts_closures_keep(ts_remake.closures, op, ts_remake.at)) {
+		ts_remake.on_step = false;
 		return;
 	}
-	for (uint32_t i = 0; i < remake.closures->count; i++)
-		if (remake.chosen[i] && remake.from_op[i] == remake.at)
-			give_up(i, op->stream);
-	if (++remake.at == remake.closures->step->op_count)
-		remake.on_step = false;
+	while (ts_remake.next < ts_remake.n_choices &&
+	        ts_remake.choices[ts_remake.next].from_op == ts_remake.at)
+		give_up(&ts_remake.choices[ts_remake.next++], op->stream);
+	if (++ts_remake.at == ts_remake.closures->step->op_count)
+		ts_remake.on_step = false;
 }
 
 json_t *ts_remake_status(void)
@@ -459,14 +507,17 @@ json_t *ts_remake_status(void)
 
 	if (!ts_proof.on || !ts_proof_lock_at_exit())
 		return NULL;
-	json = remake.given ? json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}",
-	                              "given_up", (json_int_t)remake.given,
-	                              "bytes", (json_int_t)remake.bytes,
-	                              "made_again", (json_int_t)remake.made,
-	                              "early", (json_int_t)remake.early,
-	                              "failed", (json_int_t)remake.failed,
-	                              "launches", (json_int_t)remake.launches)
-	                    : NULL;
+	json = ts_remake.given
+	               ? json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	                         "given_up", (json_int_t)ts_remake.given,
+	                         "bytes", (json_int_t)ts_remake.bytes,
+	                         "made_again", (json_int_t)ts_remake.made,
+	                         "early", (json_int_t)ts_remake.early, "failed",
+	                         (json_int_t)ts_remake.failed, "launches",
+	                         (json_int_t)ts_remake.launches, "shared",
+	                         (json_int_t)ts_remake.shared, "kept",
+	                         (json_int_t)ts_remake.refused)
+	               : NULL;
 	ts_mutex_unlock(&ts_proof.lock);
 	return json;
 }

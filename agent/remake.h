@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Values that are given up after a use and made again before the next one, in
- * place, where that costs less than to copy them out and in: of the closures
- * that two steps have proved (proof_closure.h), under the pager alone, once it
- * had to move memory. What is given up takes no copy to leave.
+ * place: of the closures that two steps have proved (proof_closure.h). What is
+ * given up takes no copy to leave. Under the pager alone that is what costs
+ * less to make than to copy, once memory had to be moved; in a step by a plan
+ * it is what the plan says, when it says.
  *
  * Only while ops are those of the proved step, one by one. At the first that is
  * not, at any that touches what is given up or what it is made from otherwise
@@ -19,16 +20,37 @@
 #include <jansson.h>
 
 #include "agent/op.h"
+#include "agent/proof_candidates.h"
 #include "agent/proof_closure.h"
 
 /* Closures are proved; they stay. Lock held. True where some are worth it. */
 bool ts_remake_start(struct ts_closures *closures);
 
+/*
+ * Steps by plan @plan, a number but 0, give up what @choices say, ascending by
+ * from_op; the choices are copied. None: no step does any more. Takes the lock.
+ * 0 or a negative errno, then no step does.
+ */
+int ts_remake_by_plan(
+        uint64_t plan, const struct ts_replay_choice *choices, uint32_t count);
+
+/*
+ * Memory for what closures make beside their values in steps by a plan: so much
+ * is had from now on, and nobody asks for more. Takes the lock. 0 or a negative
+ * errno.
+ */
+int ts_remake_reserve(uint64_t bytes);
+/* How much there is. Takes the lock. */
+uint64_t ts_remake_reserved(void);
+
 /* The closures go: everything must have been made again. Lock held. */
-void ts_remake_stop(void);
+void ts_remake_stop(bool driver_alive);
 
 /* True where there is something to do. Any thread, no lock. */
 bool ts_remake_is_on(void);
+
+/* True where a plan's steps give values up. Lock held. */
+bool ts_remake_is_planned(void);
 
 /* Around each op. CUDA_ERROR_OUT_OF_MEMORY: it must not run. Lock held. */
 CUresult ts_remake_comes(const struct ts_op *op, bool may_begin);

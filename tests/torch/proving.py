@@ -7,7 +7,7 @@ those that must not be launched again are refused.
 """
 
 from harness import TRAIN_GPT, WORKLOADS, Spec, run, run_once
-from planned import GPT as LARGE, printed, share_of_peak, step_ms
+from planned import GPT as LARGE, check_plan, printed, share_of_peak, step_ms
 from runner import Case, expect, expect_equal
 
 VERDICTS = ("proved", "refused by rule", "refused by proof", "not tried")
@@ -46,6 +46,21 @@ def proving(spec, limit, content):
             ("TAPESWAP_REPLAY", "1"),
             ("TAPESWAP_PROFILE", "profile.json"),
         ),
+    )
+
+
+def planning(spec, limit, content, replay):
+    return Spec(
+        spec.script,
+        spec.arguments,
+        device=spec.device,
+        limit=str(limit),
+        settings=(
+            ("SIMGPU_CONTENT", content),
+            ("TAPESWAP_REPLAY", replay),
+            ("TAPESWAP_MODE", "plan"),
+        ),
+        timeout=600,
     )
 
 
@@ -152,6 +167,41 @@ def remade(spec, content, percent, faster=True):
     return found
 
 
+def by_plan(spec, content, percent, without=True):
+    """Values are made again as the plan says: the same output within the
+    limit, in the time that it says, and no slower than a plan that has none."""
+    unlimited = run_once(plain(spec, content))
+    limit = share_of_peak(unlimited.report, percent)
+    outcome = run(planning(spec, limit, content, "1"))
+    peak = outcome.report["physical_peak_bytes"]
+    expect(peak <= limit, f"physical peak {peak} over {limit}")
+    expect_equal(printed(outcome), printed(unlimited), "output")
+    check_plan(outcome, percent)
+    made = outcome.plan["made_again"]
+    found = outcome.status["remade"]
+    steps = outcome.status["plan"]["steps"]
+    print(f"  {found}\n  {made}")
+    expect(outcome.plan["swap_bytes"] > 0, "nothing is swapped")
+    expect(outcome.plan["replay_ns"] > 0, "nothing is made again")
+    expect_equal(found["failed"] + found["early"], 0, f"{found}")
+    expect_equal(found["kept"], 0, "values that could not be given up")
+    expect_equal(found["made_again"], found["given_up"], "made again")
+    expect_equal(found["given_up"], steps * made["values"], "given up")
+    step_ns = outcome.plan["measured"]["step_ns"]
+    expect(
+        step_ns <= made["without_ns"],
+        f"step {step_ns} ns, {made['without_ns']} with copies alone",
+    )
+    if not without:
+        return
+    copied = run(planning(spec, limit, content, "0"))
+    print(f"  step {step_ms(outcome)} ms, {step_ms(copied)} ms with copies")
+    expect(
+        step_ms(outcome) <= step_ms(copied),
+        f"step {step_ms(outcome)} ms, {step_ms(copied)} ms with copies",
+    )
+
+
 def disturbed(spec, content, percent):
     """Other work between: what it needs is made again before its time."""
     found = remade(spec, content, percent, faster=False)
@@ -172,6 +222,17 @@ def all_cases():
     )
     bert = Spec(WORKLOADS / "language_model.py", ("bert-large", "--steps", 16))
     dropout = Spec(TRAIN_GPT, (*LARGE, 18, "--dropout", 0.1))
+    longer = Spec(TRAIN_GPT, (*LARGE, 22, "--dropout", 0.1))
+    mini = Spec(
+        TRAIN_GPT,
+        ("--steps", 22, "--dropout", 0.1, "--layers", 4, "--width", 256,
+         "--heads", 8, "--sequence", 512, "--batch", 16, "--vocabulary", 512),
+    )
+    deep = Spec(
+        TRAIN_GPT,
+        ("--steps", 22, "--dropout", 0.1, "--layers", 12, "--width", 512,
+         "--heads", 8, "--sequence", 512, "--batch", 16, "--vocabulary", 1024),
+    )
     evaluating = Spec(
         TRAIN_GPT, (*LARGE, 22, "--dropout", 0.1, "--eval-every", 3)
     )
@@ -185,9 +246,21 @@ def all_cases():
             "torch/remade/gpt", lambda: remade(dropout, "tags", 50)
         ),
         Case(
+            "torch/remade/planned",
+            lambda: by_plan(mini, "tags", 40, without=False),
+        ),
+        Case(
             "torch/remade/gpt-40",
-            lambda: remade(dropout, "tags", 40),
+            lambda: by_plan(longer, "tags", 40),
             full=True,
+        ),
+        *(
+            Case(
+                f"torch/remade/planned/deep/{percent}",
+                lambda p=percent: by_plan(deep, "tags", p),
+                full=True,
+            )
+            for percent in (50, 40, 30, 20)
         ),
         Case(
             "torch/remade/evaluation",

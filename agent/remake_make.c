@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Makes again what was given up. Values that are wanted at once are made
+ * together, as far as scratch goes round: an op that several of them need is
+ * launched once.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent_internal.h"
+#include "agent/base/log.h"
+#include "agent/remake_internal.h"
+
+/* Values made together. */
+#define GROUP_MAX 32
+
+struct group {
+	const struct ts_closures *closures;
+	ts_stream_key stream;
+	uint32_t items[GROUP_MAX];
+	uint32_t count;
+	uint32_t *ops; /* ascending, each once */
+	uint32_t n_ops, op_room;
+	struct ts_made *buffers;
+	uint32_t n_buffers, buffer_room;
+	struct ts_range *ranges;
+	uint32_t n_ranges, range_room;
+};
+
+static int room_for(
+        void *array_pointer, uint32_t count, uint32_t *room, size_t size)
+{
+	void **array = array_pointer, *more;
+
+	if (count < *room)
+		return 0;
+	more = realloc(*array, (2 * *room + 64ull) * size);
+	if (!more)
+		return -ENOMEM;
+	*array = more;
+	*room = 2 * *room + 64;
+	return 0;
+}
+
+static const struct ts_closure *closure_of(uint32_t item)
+{
+	return &ts_remake.closures->list[ts_remake.items[item].closure];
+}
+
+/* ---------------------------------------------------------- what is wanted */
+
+static bool is_leaf_of(
+        const struct ts_given_up *item, const struct ts_kept_use *value)
+{
+	for (unsigned int i = 0; i < item->leaf_count; i++)
+		if (item->leaves[i].serial == value->serial)
+			return true;
+	return false;
+}
+
+/* What is wanted is made from what is given up too: that is wanted as well. */
+static void want_leaves(void)
+{
+	bool more = true;
+
+	while (more) {
+		more = false;
+		for (uint32_t i = 0; i < ts_remake.count; i++) {
+			struct ts_given_up *item = &ts_remake.items[i];
+
+			for (uint32_t k = 0; k < ts_remake.count; k++)
+				if (!item->wanted &&
+				        ts_remake.items[k].wanted &&
+				        is_leaf_of(&ts_remake.items[k],
+				                &item->value))
+					item->wanted = more = true;
+		}
+	}
+}
+
+/* The program has freed what nobody else is made from: it stays away. */
+static void drop_unneeded(void)
+{
+	for (uint32_t i = 0; i < ts_remake.count;) {
+		const struct ts_given_up *item = &ts_remake.items[i];
+		bool needed = ts_kept_is_alive(&item->value);
+
+		for (uint32_t k = 0; k < ts_remake.count && !needed; k++)
+			needed = ts_remake.items[k].wanted &&
+			         is_leaf_of(&ts_remake.items[k], &item->value);
+		if (item->wanted && !needed)
+			ts_remake_forget_item(i);
+		else
+			i++;
+	}
+}
+
+/* The wanted item whose value the step makes first; count: there is none. */
+static uint32_t first_wanted(void)
+{
+	const uint32_t *writer = ts_remake.closures->graph.writer;
+	uint32_t found = ts_remake.count;
+
+	for (uint32_t i = 0; i < ts_remake.count; i++)
+		if (ts_remake.items[i].wanted &&
+		        (found == ts_remake.count ||
+		                writer[closure_of(i)->value] <
+		                        writer[closure_of(found)->value]))
+			found = i;
+	return found;
+}
+
+/* ----------------------------------------------------------------- a group */
+
+static bool makes(const struct group *group, uint32_t value)
+{
+	for (uint32_t i = 0; i < group->count; i++)
+		if (closure_of(group->items[i])->value == value)
+			return true;
+	return false;
+}
+
+static int add_op(struct group *group, uint32_t op)
+{
+	uint32_t at = group->n_ops;
+	int rc = room_for(&group->ops, group->n_ops, &group->op_room,
+	        sizeof(*group->ops));
+
+	if (rc)
+		return rc;
+	while (at && group->ops[at - 1] > op)
+		at--;
+	if (at && group->ops[at - 1] == op)
+		return 0;
+	memmove(&group->ops[at + 1], &group->ops[at],
+	        (group->n_ops - at) * sizeof(*group->ops));
+	group->ops[at] = op;
+	group->n_ops++;
+	return 0;
+}
+
+static const uint32_t *values_of(
+        const uint32_t *by_use, const struct group *group, uint32_t op)
+{
+	const struct ts_recording *step = &group->closures->step->step;
+
+	return by_use + (step->ops[op].first_use - step->first_use);
+}
+
+static uint32_t uses_of(const struct group *group, uint32_t op)
+{
+	return group->closures->step->step.ops[op].use_count;
+}
+
+/* Scratch that the ops of @group take. */
+static uint64_t scratch_of(const struct group *group)
+{
+	const uint32_t *all =
+	        group->closures->step->devices[0].values.use_write;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < group->n_ops; i++) {
+		uint32_t op = group->ops[i];
+		const uint32_t *written = values_of(all, group, op);
+
+		for (uint32_t k = 0; k < uses_of(group, op); k++)
+			if (written[k] != TS_NONE && !makes(group, written[k]))
+				bytes +=
+				        ts_making_room(group->closures->kept[op]
+				                               .uses[k]
+				                               .bytes);
+	}
+	return bytes;
+}
+
+/* Adds the item; with it nothing is there yet but ops. */
+static int add_item(struct group *group, uint32_t item)
+{
+	const struct ts_closure *closure = closure_of(item);
+	int rc = 0;
+
+	group->items[group->count++] = item;
+	for (uint32_t i = 0; i < closure->op_count && !rc; i++) {
+		uint32_t op = group->closures->op_list[closure->first_op + i];
+
+		rc = group->closures->kept[op].there ? add_op(group, op)
+		                                     : -ESTALE;
+	}
+	return rc;
+}
+
+static int add_buffers(struct group *group)
+{
+	const uint32_t *all =
+	        group->closures->step->devices[0].values.use_write;
+	uint64_t at = ts_remake.arena;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < group->n_ops && !rc; i++) {
+		uint32_t op = group->ops[i];
+		const uint32_t *written = values_of(all, group, op);
+
+		for (uint32_t k = 0; k < uses_of(group, op) && !rc; k++) {
+			struct ts_made made = {.op = op,
+			        .use = k,
+			        .bytes = group->closures->kept[op]
+			                         .uses[k]
+			                         .bytes};
+
+			if (written[k] == TS_NONE || makes(group, written[k]))
+				continue;
+			rc = room_for(&group->buffers, group->n_buffers,
+			        &group->buffer_room, sizeof(*group->buffers));
+			if (!rc && ts_remake.arena) {
+				made.address = at;
+				at += ts_making_room(made.bytes);
+				if (at - ts_remake.arena >
+				        ts_remake.arena_bytes)
+					rc = -ENOSPC;
+			} else if (!rc) {
+				rc = ts_scratch_get(&ts_proof.scratch,
+				        made.bytes, group->stream,
+				        &made.address);
+			}
+			if (!rc)
+				group->buffers[group->n_buffers++] = made;
+		}
+	}
+	return rc;
+}
+
+static int add_range(struct group *group, const struct ts_kept_use *use,
+        enum ts_access access)
+{
+	struct ts_range range = {.address = use->address,
+	        .bytes = use->bytes,
+	        .access = access,
+	        .device = group->closures->step->devices[0].device};
+	int rc = room_for(&group->ranges, group->n_ranges, &group->range_room,
+	        sizeof(*group->ranges));
+
+	for (uint32_t i = 0; i < group->n_ranges && !rc; i++)
+		if (group->ranges[i].address == use->address)
+			return 0;
+	if (!rc)
+		group->ranges[group->n_ranges++] = range;
+	return rc;
+}
+
+/* Memory of a library's own that an op works in, and tells nothing of. */
+static int add_workspaces(struct group *group, uint32_t op)
+{
+	const struct ts_values *values =
+	        &group->closures->step->devices[0].values;
+	const uint32_t *written = values_of(values->use_write, group, op);
+	const uint32_t *read = values_of(values->use_read, group, op);
+	int rc = 0;
+
+	for (uint32_t k = 0; k < uses_of(group, op) && !rc; k++) {
+		const struct ts_kept_use *use =
+		        &group->closures->kept[op].uses[k];
+
+		if (written[k] == TS_NONE && read[k] == TS_NONE &&
+		        ts_kept_is_alive(use))
+			rc = add_range(group, use, TS_ACCESS_READWRITE);
+	}
+	return rc;
+}
+
+/* All that the launches touch; what is made first, it is written. */
+static int add_ranges(struct group *group)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < group->count && !rc; i++)
+		rc = add_range(group, &ts_remake.items[group->items[i]].value,
+		        TS_ACCESS_READWRITE);
+	for (uint32_t i = 0; i < group->n_ops && !rc; i++)
+		rc = add_workspaces(group, group->ops[i]);
+	for (uint32_t i = 0; i < group->count && !rc; i++) {
+		const struct ts_given_up *item =
+		        &ts_remake.items[group->items[i]];
+
+		for (unsigned int k = 0; k < item->leaf_count && !rc; k++)
+			rc = add_range(group, &item->leaves[k], TS_ACCESS_READ);
+	}
+	return rc;
+}
+
+/* ---------------------------------------------------------------- launches */
+
+/* Where the group has what @op has at @use; 0: where it was. */
+static uint64_t buffer_of(const struct group *group, uint32_t op, uint32_t use)
+{
+	for (uint32_t i = 0; i < group->n_buffers; i++)
+		if (group->buffers[i].op == op && group->buffers[i].use == use)
+			return group->buffers[i].address;
+	return 0;
+}
+
+/* The buffer of @value, which an op of the group made; 0: none has. */
+static uint64_t buffer_with(const struct group *group, uint32_t value)
+{
+	const uint32_t *all =
+	        group->closures->step->devices[0].values.use_write;
+
+	for (uint32_t i = 0; i < group->n_buffers; i++) {
+		const struct ts_made *made = &group->buffers[i];
+
+		if (values_of(all, group, made->op)[made->use] == value)
+			return made->address;
+	}
+	return 0;
+}
+
+static int lead(const struct group *group, struct ts_replay_launch *launch,
+        uint32_t op, uint32_t use)
+{
+	const struct ts_values *values =
+	        &group->closures->step->devices[0].values;
+	uint32_t written = values_of(values->use_write, group, op)[use];
+	uint32_t read = values_of(values->use_read, group, op)[use];
+	const struct ts_kept_use *kept = &group->closures->kept[op].uses[use];
+	uint64_t to = 0;
+
+	if (written != TS_NONE && !makes(group, written))
+		to = buffer_of(group, op, use);
+	else if (written == TS_NONE && read != TS_NONE)
+		to = buffer_with(group, read);
+	if (!to)
+		return 0;
+	return ts_replay_redirect(launch, kept->address, kept->bytes, to)
+	               ? 0
+	               : -ENOTSUP;
+}
+
+/* A launch of its own, since words are led elsewhere. */
+static int launch_op(const struct group *group, uint32_t op)
+{
+	const struct ts_replay_launch *kept = &group->closures->kept[op].launch;
+	struct ts_replay_launch launch = *kept;
+	int rc = 0;
+
+	launch.params = malloc(kept->param_bytes + 1);
+	if (!launch.params)
+		return -ENOMEM;
+	memcpy(launch.params, kept->params, kept->param_bytes);
+	for (uint32_t i = 0; i < uses_of(group, op) && !rc; i++)
+		rc = lead(group, &launch, op, i);
+	if (!rc)
+		rc = ts_replay_issue(&launch, ts_agent.ops, group->stream);
+	free(launch.params);
+	ts_remake.launches += !rc;
+	return rc;
+}
+
+static int launch_all(const struct group *group)
+{
+	struct ts_shortage shortage;
+	uint64_t in = 0, out = 0;
+	int rc = ts_pager_begin(ts_remake_pager(), group->ranges,
+	        group->n_ranges, ts_agent_begin_flags(), group->stream, &in,
+	        &out, &shortage);
+
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < group->n_ops && !rc; i++)
+		rc = launch_op(group, group->ops[i]);
+	ts_pager_end(ts_remake_pager(), group->ranges, group->n_ranges,
+	        group->stream, true);
+	return rc;
+}
+
+/* ------------------------------------------------------------------- whole */
+
+static void finish(struct group *group)
+{
+	for (uint32_t i = 0; i < group->n_buffers && !ts_remake.arena; i++)
+		ts_scratch_put(&ts_proof.scratch, group->buffers[i].address,
+		        group->stream);
+	free(group->ops);
+	free(group->buffers);
+	free(group->ranges);
+}
+
+/* The wanted items from the first on that go together, as far as they do. */
+static int gather(struct group *group, uint32_t most)
+{
+	uint32_t item = first_wanted();
+	int rc;
+
+	*group = (struct group){.closures = ts_remake.closures,
+	        .stream = ts_remake.items[item].stream};
+	rc = add_item(group, item);
+	ts_remake.items[item].wanted = false;
+	while (!rc && group->count < most) {
+		struct group more = *group;
+
+		item = first_wanted();
+		if (item == ts_remake.count ||
+		        ts_remake.items[item].stream != group->stream)
+			break;
+		more.ops = malloc((group->op_room + 1ull) * sizeof(*more.ops));
+		if (!more.ops)
+			break;
+		memcpy(more.ops, group->ops, group->n_ops * sizeof(*more.ops));
+		if (add_item(&more, item) ||
+		        scratch_of(&more) > ts_remake.arena_bytes) {
+			free(more.ops);
+			break;
+		}
+		free(group->ops);
+		*group = more;
+		ts_remake.items[item].wanted = false;
+	}
+	return rc;
+}
+
+static int descending(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x > y ? -1 : x < y;
+}
+
+/* 0, or why all of its items are still given up. */
+static int make_group(uint32_t most)
+{
+	struct group group;
+	uint64_t held = ts_proof.scratch.held_bytes;
+	int rc = gather(&group, most);
+
+	if (!rc)
+		rc = add_buffers(&group);
+	if (ts_proof.scratch.held_bytes != held)
+		ts_agent_after_unmanaged();
+	if (!rc)
+		rc = add_ranges(&group);
+	if (!rc)
+		rc = launch_all(&group);
+	if (rc) {
+		for (uint32_t i = 0; i < group.count; i++)
+			ts_remake.items[group.items[i]].wanted = true;
+	} else {
+		ts_remake.made += group.count;
+		for (uint32_t i = 0; i < group.count; i++)
+			ts_remake.shared +=
+			        closure_of(group.items[i])->op_count;
+		ts_remake.shared -= group.n_ops;
+		/* The last one takes the place of one that goes. */
+		qsort(group.items, group.count, sizeof(*group.items),
+		        descending);
+		for (uint32_t i = 0; i < group.count; i++)
+			ts_remake_forget_item(group.items[i]);
+	}
+	finish(&group);
+	return rc;
+}
+
+int ts_remake_wanted(void)
+{
+	uint32_t most = ts_remake.plan ? GROUP_MAX : 1;
+	int rc = 0;
+
+	/* It would go into the graph. */
+	if (atomic_load(&ts_agent.capturing))
+		return -EBUSY;
+	want_leaves();
+	drop_unneeded();
+	while (!rc && first_wanted() < ts_remake.count) {
+		rc = make_group(most);
+		/* Together they may need more than there is. */
+		if (rc == -ENOMEM && most > 1) {
+			most = 1;
+			rc = 0;
+		}
+	}
+	for (uint32_t i = 0; i < ts_remake.count; i++)
+		ts_remake.items[i].wanted = false;
+	if (rc) {
+		ts_remake.failed++;
+		ts_log(TS_LOG_ERROR, "a value could not be made again: %s",
+		        strerror(-rc));
+	}
+	return rc;
+}
