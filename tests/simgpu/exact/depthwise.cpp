@@ -37,45 +37,60 @@ struct Shape {
 	}
 };
 
-static bool plain(const Launch &launch, std::initializer_list<unsigned> params)
-{
-	for (unsigned i : params)
-		if (launch.param_bytes(i) != sizeof(Accessor4))
-			return false;
-	return true;
-}
+/* What the three kernels have in common: three tensors to begin with, a count
+ * of channels with that of out for one of in behind it, the sizes. No type:
+ * one of the tensors is none. */
+struct Depthwise {
+	Type type;
+	Accessor4 tensors[3];
+	int64_t channels, multiplier;
+	Shape shape;
+	int64_t area; /* of the kernel */
+
+	Depthwise(const Launch &launch, unsigned channels_at, unsigned sizes_at)
+	    : type(launch.kernel.first_float()),
+	      channels(launch.param<int32_t>(channels_at)),
+	      multiplier(launch.param<int32_t>(channels_at + 1)),
+	      shape(launch, sizes_at), area(shape.kernel_h * shape.kernel_w)
+	{
+		for (unsigned i = 0; i < 3; i++) {
+			if (launch.param_bytes(i) != sizeof(Accessor4))
+				type = Type::NONE;
+			else
+				tensors[i] = launch.param<Accessor4>(i);
+		}
+	}
+};
 
 /* (in, out, weight, bias, whether there is one, elements, channels of out,
  * those of out for one of in, sizes) */
 static bool run_forward(const Launch &launch)
 {
-	Type type = launch.kernel.first_float();
-	auto in = launch.param<Accessor4>(0), out = launch.param<Accessor4>(1);
-	auto weight = launch.param<Accessor4>(2);
+	Depthwise d(launch, 6, 8);
+	const auto &in = d.tensors[0], &out = d.tensors[1];
+	const auto &weight = d.tensors[2];
 	uint64_t bias = launch.param<bool>(4) ? launch.param<uint64_t>(3) : 0;
-	int64_t channels = launch.param<int32_t>(6);
-	int64_t multiplier = launch.param<int32_t>(7);
-	Shape s(launch, 8);
-	int64_t area = s.kernel_h * s.kernel_w;
+	const Shape &s = d.shape;
 
-	if (type == Type::NONE || !plain(launch, {0, 1, 2}))
+	if (d.type == Type::NONE)
 		return false;
-	for (int64_t i = 0; i < (int64_t)out.sizes[0] * channels; i++) {
-		int64_t n = i / channels, c = i % channels;
+	for (int64_t i = 0; i < (int64_t)out.sizes[0] * d.channels; i++) {
+		int64_t n = i / d.channels, c = i % d.channels;
 
 		for (int64_t at = 0; at < s.out_h * s.out_w; at++) {
-			double sum = bias ? element(type, bias, c) : 0;
+			double sum = bias ? element(d.type, bias, c) : 0;
 
 			s.window(at / s.out_w, at % s.out_w,
 			        [&](int64_t k, int64_t place) {
-				        sum += element(type, in.data,
-				                       in.at({n, c / multiplier,
+				        sum += element(d.type, in.data,
+				                       in.at({n,
+				                               c / d.multiplier,
 				                               place / s.in_w,
 				                               place % s.in_w})) *
-				               element(type, weight.data,
-				                       c * area + k);
+				               element(d.type, weight.data,
+				                       c * d.area + k);
 			        });
-			set_element(type, out.data,
+			set_element(d.type, out.data,
 			        out.at({n, c, at / s.out_w, at % s.out_w}),
 			        sum);
 		}
@@ -87,25 +102,21 @@ static bool run_forward(const Launch &launch)
  * channels of out, sizes) */
 static bool run_backward(const Launch &launch)
 {
-	Type type = launch.kernel.first_float();
-	auto grad = launch.param<Accessor4>(0);
-	auto into = launch.param<Accessor4>(1);
-	auto weight = launch.param<Accessor4>(2);
-	int64_t channels = launch.param<int32_t>(4);
-	int64_t multiplier = launch.param<int32_t>(5);
-	Shape s(launch, 7);
-	int64_t area = s.kernel_h * s.kernel_w;
+	Depthwise d(launch, 4, 7);
+	const auto &grad = d.tensors[0], &into = d.tensors[1];
+	const auto &weight = d.tensors[2];
+	const Shape &s = d.shape;
 
-	if (type == Type::NONE || !plain(launch, {0, 1, 2}))
+	if (d.type == Type::NONE)
 		return false;
-	for (int64_t i = 0; i < (int64_t)into.sizes[0] * channels; i++) {
+	for (int64_t i = 0; i < (int64_t)into.sizes[0] * d.channels; i++) {
 		std::vector<double> sums((size_t)(s.in_h * s.in_w));
-		int64_t n = i / channels, c = i % channels;
+		int64_t n = i / d.channels, c = i % d.channels;
 
-		for (int64_t out = c * multiplier; out < (c + 1) * multiplier;
-		        out++)
+		for (int64_t out = c * d.multiplier;
+		        out < (c + 1) * d.multiplier; out++)
 			for (int64_t at = 0; at < s.out_h * s.out_w; at++) {
-				double g = element(type, grad.data,
+				double g = element(d.type, grad.data,
 				        grad.at({n, out, at / s.out_w,
 				                at % s.out_w}));
 
@@ -113,13 +124,14 @@ static bool run_backward(const Launch &launch)
 				        [&](int64_t k, int64_t place) {
 					        sums[(size_t)place] +=
 					                g *
-					                element(type,
+					                element(d.type,
 					                        weight.data,
-					                        out * area + k);
+					                        out * d.area +
+					                                k);
 				        });
 			}
 		for (int64_t at = 0; at < s.in_h * s.in_w; at++)
-			set_element(type, into.data,
+			set_element(d.type, into.data,
 			        into.at({n, c, at / s.in_w, at % s.in_w}),
 			        sums[(size_t)at]);
 	}
@@ -130,36 +142,33 @@ static bool run_backward(const Launch &launch)
  * those of out for one of in, sizes) */
 static bool run_weight(const Launch &launch)
 {
-	Type type = launch.kernel.first_float();
-	auto grad = launch.param<Accessor4>(0), in = launch.param<Accessor4>(1);
-	auto into = launch.param<Accessor4>(2);
+	Depthwise d(launch, 5, 7);
+	const auto &grad = d.tensors[0], &in = d.tensors[1];
+	const auto &into = d.tensors[2];
 	int64_t batch = launch.param<int32_t>(3);
-	int64_t channels = launch.param<int32_t>(5);
-	int64_t multiplier = launch.param<int32_t>(6);
-	Shape s(launch, 7);
-	int64_t area = s.kernel_h * s.kernel_w;
+	const Shape &s = d.shape;
 
-	if (type == Type::NONE || !plain(launch, {0, 1, 2}))
+	if (d.type == Type::NONE)
 		return false;
-	for (int64_t c = 0; c < channels; c++) {
-		std::vector<double> sums((size_t)area);
+	for (int64_t c = 0; c < d.channels; c++) {
+		std::vector<double> sums((size_t)d.area);
 
 		for (int64_t i = 0; i < batch * s.out_h * s.out_w; i++) {
 			int64_t w = i % s.out_w, h = i / s.out_w % s.out_h;
 			int64_t n = i / s.out_w / s.out_h;
 			double g = element(
-			        type, grad.data, grad.at({n, c, h, w}));
+			        d.type, grad.data, grad.at({n, c, h, w}));
 
 			s.window(h, w, [&](int64_t k, int64_t place) {
 				sums[(size_t)k] +=
-				        g * element(type, in.data,
-				                    in.at({n, c / multiplier,
+				        g * element(d.type, in.data,
+				                    in.at({n, c / d.multiplier,
 				                            place / s.in_w,
 				                            place % s.in_w}));
 			});
 		}
-		for (int64_t k = 0; k < area; k++)
-			set_element(type, into.data, c * area + k,
+		for (int64_t k = 0; k < d.area; k++)
+			set_element(d.type, into.data, c * d.area + k,
 			        sums[(size_t)k]);
 	}
 	return true;

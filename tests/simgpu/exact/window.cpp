@@ -40,8 +40,8 @@ static Image channels_last(Type type, uint64_t data, int64_t batch,
 }
 
 /* Planes one after the other; batch and channels are one. */
-static Image planes_of(Type type, uint64_t data, int64_t planes, int64_t height,
-        int64_t width)
+static Image planes_of(
+        Type type, uint64_t data, int64_t planes, int64_t height, int64_t width)
 {
 	return {type, data, 1, planes, height, width, planes * height * width,
 	        height * width, width, 1};
@@ -60,8 +60,7 @@ static Spans fixed_spans(int64_t results, int64_t size, int64_t kernel,
 
 	for (int64_t i = 0; i < results; i++) {
 		int64_t from = i * stride - pad;
-		int64_t to = std::min(
-		        from + (kernel - 1) * dilation + 1, size);
+		int64_t to = std::min(from + (kernel - 1) * dilation + 1, size);
 
 		while (from < 0)
 			from += dilation;
@@ -168,8 +167,8 @@ template <class Fn>
 static void give_average(const Image &grad, const Image &into,
         const Spans &rows, const Spans &columns, bool adds, Fn &&divide)
 {
-	std::vector<double> sums((size_t)(into.batch * into.channels *
-	                                  into.height * into.width));
+	std::vector<double> sums((
+	        size_t)(into.batch * into.channels * into.height * into.width));
 	auto place = [&](int64_t n, int64_t c, int64_t h, int64_t w) {
 		return (size_t)(((n * into.channels + c) * into.height + h) *
 		                        into.width +
@@ -230,9 +229,9 @@ static bool run_max_last_backward(const Launch &launch)
 
 	if (launch.raw.n_params != 22 || type == Type::NONE)
 		return false;
-	give_maximum(channels_last(type, launch.param<uint64_t>(0), batch,
-	                     channels, launch.param<int32_t>(6),
-	                     launch.param<int32_t>(7)),
+	give_maximum(
+	        channels_last(type, launch.param<uint64_t>(0), batch, channels,
+	                launch.param<int32_t>(6), launch.param<int32_t>(7)),
 	        launch.param<uint64_t>(1),
 	        channels_last(type, launch.param<uint64_t>(21), batch, channels,
 	                launch.param<int64_t>(4), launch.param<int64_t>(5)),
@@ -258,12 +257,12 @@ static bool average_last(const Launch &launch, bool backward)
 		s[i] = launch.param<int32_t>(i);
 	int64_t batch = launch.param<int32_t>(0) / channels /
 	                (backward ? height * width : s[5] * s[6]);
-	Image whole = channels_last(type,
-	        launch.param<uint64_t>(backward ? 13 : 1), batch, channels,
-	        height, width);
-	Image pooled = channels_last(type,
-	        launch.param<uint64_t>(backward ? 1 : 13), batch, channels,
-	        s[5], s[6]);
+	Image whole =
+	        channels_last(type, launch.param<uint64_t>(backward ? 13 : 1),
+	                batch, channels, height, width);
+	Image pooled =
+	        channels_last(type, launch.param<uint64_t>(backward ? 1 : 13),
+	                batch, channels, s[5], s[6]);
 	Spans rows = fixed_spans(s[5], height, s[7], s[9], s[11], 1);
 	Spans columns = fixed_spans(s[6], width, s[8], s[10], s[12], 1);
 	auto divide = [&](int64_t h, int64_t w) -> double {
@@ -299,35 +298,55 @@ static bool run_average_last_backward(const Launch &launch)
 
 /* ----------------------------------------------------------------- adaptive */
 
+/* What windows that adapt have of the whole image and of the pooled one. */
+struct Adaptive {
+	int64_t height, width, pooled_h, pooled_w;
+	Spans rows, columns;
+
+	Adaptive(int64_t whole_h, int64_t whole_w, int64_t h, int64_t w)
+	    : height(whole_h), width(whole_w), pooled_h(h), pooled_w(w),
+	      rows(adaptive_spans(h, whole_h)),
+	      columns(adaptive_spans(w, whole_w))
+	{
+	}
+	/* As the kernels of planes give it: parameters from first on. */
+	Adaptive(const Launch &launch, unsigned first)
+	    : Adaptive(launch.param<int32_t>(first),
+	              launch.param<int32_t>(first + 1),
+	              launch.param<int32_t>(first + 2),
+	              launch.param<int32_t>(first + 3))
+	{
+	}
+	/* Elements in the window of a result. */
+	double area(int64_t h, int64_t w) const
+	{
+		return (double)(length(rows[(size_t)h]) *
+		                length(columns[(size_t)w]));
+	}
+};
+
 /* (in, out[, indices], height, width, those of the result, steps of in: plane,
  * row, element); gx planes */
 static bool adaptive(const Launch &launch, bool maximum)
 {
 	Type type = launch.kernel.first_float();
 	unsigned first = maximum ? 3 : 2;
-	int64_t height = launch.param<int32_t>(first);
-	int64_t width = launch.param<int32_t>(first + 1);
-	int64_t out_h = launch.param<int32_t>(first + 2);
-	int64_t out_w = launch.param<int32_t>(first + 3);
+	Adaptive a(launch, first);
 	Image in = {type, launch.param<uint64_t>(0), 1, launch.raw.grid[0],
-	        height, width, 0, launch.param<int64_t>(first + 4),
+	        a.height, a.width, 0, launch.param<int64_t>(first + 4),
 	        launch.param<int64_t>(first + 5),
 	        launch.param<int64_t>(first + 6)};
 	Image out = planes_of(type, launch.param<uint64_t>(1),
-	        launch.raw.grid[0], out_h, out_w);
-	Spans rows = adaptive_spans(out_h, height);
-	Spans columns = adaptive_spans(out_w, width);
+	        launch.raw.grid[0], a.pooled_h, a.pooled_w);
 
 	if (type == Type::NONE || launch.raw.n_params != first + 7)
 		return false;
 	if (maximum)
-		take_maximum(in, out, launch.param<uint64_t>(2), rows, columns);
+		take_maximum(
+		        in, out, launch.param<uint64_t>(2), a.rows, a.columns);
 	else
-		take_average(
-		        in, out, rows, columns, [&](int64_t h, int64_t w) {
-			        return (double)(length(rows[(size_t)h]) *
-			                        length(columns[(size_t)w]));
-		        });
+		take_average(in, out, a.rows, a.columns,
+		        [&](int64_t h, int64_t w) { return a.area(h, w); });
 	return true;
 }
 
@@ -346,27 +365,19 @@ static bool adaptive_backward(const Launch &launch, bool maximum)
 {
 	Type type = launch.kernel.first_float();
 	unsigned first = maximum ? 3 : 2;
-	int64_t height = launch.param<int32_t>(first);
-	int64_t width = launch.param<int32_t>(first + 1);
-	int64_t out_h = launch.param<int32_t>(first + 2);
-	int64_t out_w = launch.param<int32_t>(first + 3);
+	Adaptive a(launch, first);
 	Image into = planes_of(type, launch.param<uint64_t>(0),
-	        launch.raw.grid[0], height, width);
+	        launch.raw.grid[0], a.height, a.width);
 	Image grad = planes_of(type, launch.param<uint64_t>(1),
-	        launch.raw.grid[0], out_h, out_w);
-	Spans rows = adaptive_spans(out_h, height);
-	Spans columns = adaptive_spans(out_w, width);
+	        launch.raw.grid[0], a.pooled_h, a.pooled_w);
 
 	if (type == Type::NONE || launch.raw.n_params != first + 4)
 		return false;
 	if (maximum)
 		give_maximum(grad, launch.param<uint64_t>(2), into, true);
 	else
-		give_average(grad, into, rows, columns, true,
-		        [&](int64_t h, int64_t w) {
-			        return (double)(length(rows[(size_t)h]) *
-			                        length(columns[(size_t)w]));
-		        });
+		give_average(grad, into, a.rows, a.columns, true,
+		        [&](int64_t h, int64_t w) { return a.area(h, w); });
 	return true;
 }
 
@@ -389,12 +400,8 @@ static bool adaptive_last(const Launch &launch, bool backward)
 
 	for (unsigned i = 2; i < 14; i++)
 		s[i] = launch.param<int32_t>(i);
-	Spans rows = adaptive_spans(s[6], s[4]);
-	Spans columns = adaptive_spans(s[7], s[5]);
-	auto divide = [&](int64_t h, int64_t w) {
-		return (double)(length(rows[(size_t)h]) *
-		                length(columns[(size_t)w]));
-	};
+	Adaptive a(s[4], s[5], s[6], s[7]);
+	auto divide = [&](int64_t h, int64_t w) { return a.area(h, w); };
 
 	if (type == Type::NONE || launch.raw.n_params != 14)
 		return false;
@@ -405,7 +412,7 @@ static bool adaptive_last(const Launch &launch, bool backward)
 		give_average(grad,
 		        channels_last(type, launch.param<uint64_t>(0), s[2],
 		                s[3], s[4], s[5]),
-		        rows, columns, false, divide);
+		        a.rows, a.columns, false, divide);
 	} else {
 		Image in = {type, launch.param<uint64_t>(0), s[2], s[3], s[4],
 		        s[5], s[10], s[11], s[12], s[13]};
@@ -413,7 +420,7 @@ static bool adaptive_last(const Launch &launch, bool backward)
 		take_average(in,
 		        channels_last(type, launch.param<uint64_t>(1), s[2],
 		                s[3], s[6], s[7]),
-		        rows, columns, divide);
+		        a.rows, a.columns, divide);
 	}
 	return true;
 }
