@@ -81,7 +81,7 @@ static struct {
 	unsigned int in_vain; /* plans without a good step, in a row */
 	unsigned int waits;   /* for the device, in vain, in a row */
 	unsigned int timed;   /* steps in a row that the clock saw */
-	unsigned int in_row;  /* steps by the plan, nothing else between */
+	unsigned int in_row;  /* steps by the plan since it was taken up */
 	uint64_t vmm_calls;   /* when the last of these ended */
 	bool rewrite;         /* the file offers what was dropped */
 	bool said;
@@ -206,6 +206,7 @@ static int join(struct ts_pager *pager)
 		return 0;
 	}
 	end_force();
+	planned.in_row = 0;
 	rc = ts_enforce_adopt(pager, &entry->made.pages);
 	if (!rc)
 		planned.in_force = entry;
@@ -277,7 +278,6 @@ static bool begin_step(struct ts_pager *pager)
 		return false;
 	}
 	planned.waits = 0;
-	planned.in_row = 0;
 	planned.to_join = false;
 	planned.between = 0;
 	atomic_store(&planned.missed, 0);

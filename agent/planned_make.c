@@ -90,8 +90,17 @@ static const struct ts_planned_gap *wrapping(
 	return NULL;
 }
 
+/* The gap ends with the range's life: nothing comes back. */
+static bool is_last(
+        const struct work *work, const struct ts_gap *gap, uint32_t range)
+{
+	return gap->to_op < work->n_ops &&
+	       ts_planned_range_lingers(&work->view->ranges[range], gap->to_op);
+}
+
 /* The holds of one range: its life without the gaps in which it is away. */
-static int hold_range(struct work *work, uint32_t index)
+static int hold_range(
+        struct work *work, const struct ts_graph *g, uint32_t index)
 {
 	const struct ts_planned_range *range = &work->view->ranges[index];
 	const struct ts_planned_run *run = &work->run;
@@ -123,6 +132,8 @@ static int hold_range(struct work *work, uint32_t index)
 			continue;
 		at.free = gap->gone_tick;
 		rc = add_hold(work, range, take, gap->release_op, &at);
+		if (is_last(work, &g->gaps[work->gap_list[k]], index))
+			return rc;
 		take = gap->take_op;
 		at.from = gap->come_tick;
 	}
@@ -163,7 +174,7 @@ static int list_gaps(struct work *work, const struct ts_graph *g,
 	return 0;
 }
 
-static int hold_all(struct work *work)
+static int hold_all(struct work *work, const struct ts_graph *g)
 {
 	int rc = 0;
 
@@ -175,7 +186,7 @@ static int hold_all(struct work *work)
 		 * some were freed between the last step and this one. */
 		if (range->bytes && (range->used || range->before) &&
 		        range->end > range->first)
-			rc = hold_range(work, i);
+			rc = hold_range(work, g, i);
 	}
 	return rc;
 }
@@ -202,6 +213,8 @@ static int list_moves(
 		        .range = range,
 		        .tick = gap->gone_tick,
 		        .copies = gap->copies};
+		if (is_last(work, &g->gaps[i], range))
+			continue;
 		work->moves[work->n_moves++] = (struct ts_planned_move){
 		        .op = gap->take_op % run->n_ops,
 		        .range = range,
@@ -382,7 +395,7 @@ static int place(struct work *work, const struct ts_graph *g,
 	made->plan.swap_bytes = work->run.out_bytes;
 	rc = list_gaps(work, g, &choice);
 	if (!rc)
-		rc = hold_all(work);
+		rc = hold_all(work, g);
 	if (!rc)
 		rc = ts_page_plan_make(survey->segments, survey->n_segments,
 		        work->holds, work->n_holds, survey->page_bytes,

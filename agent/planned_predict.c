@@ -279,12 +279,19 @@ static void add_op(struct work *work, uint32_t index)
 	for (uint32_t k = 0; k < from->n_reads + from->n_writes; k++) {
 		uint32_t range = used_by(work, from, k);
 
+		if (ts_planned_range_lingers(&work->view->ranges[range], index))
+			continue;
 		come(work, range);
 		ts_fence_join(&op->after, &work->of_range[range]);
 	}
 	/* Not before: it may use a range more than once. */
-	for (uint32_t k = 0; k < from->n_reads + from->n_writes; k++)
-		work->of_range[used_by(work, from, k)].op = work->n_ops;
+	for (uint32_t k = 0; k < from->n_reads + from->n_writes; k++) {
+		uint32_t range = used_by(work, from, k);
+
+		if (!ts_planned_range_lingers(
+		            &work->view->ranges[range], index))
+			work->of_range[range].op = work->n_ops;
+	}
 }
 
 /* The range of what the @index-th read of @rebuild is; past them @made. */

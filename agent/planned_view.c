@@ -30,6 +30,10 @@ struct work {
 	uint32_t (*shared)[EDGES];
 	/* By shared range. */
 	uint32_t *current; /* its value now, or TS_NONE */
+	/* By range: the value in it now, and by op those that linger to it. */
+	uint32_t *now, *lingering, *next_lingering;
+	uint32_t
+	        *seen; /* by range: after the last op whose uses it is one of */
 	uint8_t *touch;    /* what the op at hand does to it */
 	uint32_t *touched; /* those that it touches */
 	uint32_t n_touched;
@@ -64,12 +68,13 @@ static void find_lives(struct work *work)
 	for (uint32_t i = 0; i < work->n_ops; i++) {
 		const struct ts_rec_op *op = &step->ops[i];
 
-		for (uint32_t k = 0; k < op->use_count; k++) {
+		for (uint32_t k = 0; k < op->use_count + op->doubt_count; k++) {
 			struct ts_planned_range *range =
 			        &work->view->ranges
 			                 [ts_recording_use(step, op, k)->block];
 
 			range->used = true;
+			range->idle = i + 1;
 			if (i < range->first)
 				range->first = i;
 			/* Freed by another thread while it was issued. */
@@ -163,6 +168,8 @@ static void share_page(struct work *work, const struct edge *edge,
 
 		range->used |= of->used;
 		range->before |= of->before;
+		if (of->idle > range->idle)
+			range->idle = of->idle;
 		work->shared[edge[i].block][edge[i].which] = index;
 	}
 }
@@ -315,6 +322,105 @@ static int find_content(struct work *work, uint32_t range, uint32_t *ret_value)
 	return 0;
 }
 
+/* What is in the blocks before any op, of what ops read. */
+static int find_leaves(struct work *work)
+{
+	const struct ts_profile *from = work->from;
+	bool *made = calloc(from->n_values + 1ull, sizeof(*made));
+
+	if (!made)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < from->n_ops; i++)
+		for (uint32_t k = 0; k < from->ops[i].n_writes; k++)
+			made[from->uses[from->ops[i].first_write + k]] = true;
+	for (uint32_t v = 0; v < from->n_values; v++)
+		if (!made[v] && from->values[v].in_place_of == TS_NONE)
+			work->now[work->values->block_of[v]] = v;
+	free(made);
+	return 0;
+}
+
+/* What lives on after its last use, but not from step to step. */
+static int list_lingering(struct work *work)
+{
+	uint32_t n = work->view->n_ranges;
+
+	work->now = malloc((n + 1ull) * sizeof(*work->now));
+	work->seen = calloc(n + 1ull, sizeof(*work->seen));
+	work->next_lingering =
+	        malloc((n + 1ull) * sizeof(*work->next_lingering));
+	work->lingering =
+	        malloc((work->n_ops + 1ull) * sizeof(*work->lingering));
+	if (!work->now || !work->seen || !work->next_lingering ||
+	        !work->lingering)
+		return -ENOMEM;
+	memset(work->now, 0xff, (n + 1ull) * sizeof(*work->now));
+	memset(work->lingering, 0xff,
+	        (work->n_ops + 1ull) * sizeof(*work->lingering));
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ts_planned_range *range = &work->view->ranges[i];
+
+		if (!range->used || !range->bytes || range->idle >= range->end)
+			continue;
+		if (range->before && range->end == work->n_ops)
+			continue;
+		work->next_lingering[i] = work->lingering[range->end - 1];
+		work->lingering[range->end - 1] = i;
+	}
+	return find_leaves(work);
+}
+
+/* A read of what is in @range, by an op that the profile tells nothing of. */
+static bool read_range(struct work *work, uint32_t index, uint32_t range)
+{
+	uint32_t value = work->now[range];
+
+	if (work->seen[range] > index)
+		return true;
+	if (range >= work->step->block_count &&
+	        find_content(work, range, &value))
+		return false;
+	work->seen[range] = index + 1;
+	return value == TS_NONE || add_use(work, value);
+}
+
+/*
+ * As if the op read what doubtful words lead to, and what lives for no longer
+ * than it does: both have to be there.
+ */
+static bool read_others(struct work *work, uint32_t index)
+{
+	const struct ts_rec_op *op = &work->step->ops[index];
+	bool ok = true;
+
+	for (uint32_t k = 0; k < op->doubt_count; k++) {
+		uint32_t block =
+		        ts_recording_use(work->step, op, op->use_count + k)
+		                ->block;
+
+		ok &= read_range(work, index, block);
+		for (int i = 0; i < EDGES; i++)
+			if (work->shared[block][i] != TS_NONE)
+				ok &= read_range(
+				        work, index, work->shared[block][i]);
+	}
+	for (uint32_t i = work->lingering[index]; i != TS_NONE;
+	        i = work->next_lingering[i])
+		ok &= read_range(work, index, i);
+	return ok;
+}
+
+/* What the profile tells that an op touches. */
+static void see_value(
+        struct work *work, uint32_t index, uint32_t value, uint8_t how)
+{
+	uint32_t block = work->values->block_of[value];
+
+	note_touch(work, value, how);
+	work->now[block] = value;
+	work->seen[block] = index + 1;
+}
+
 /* Who writes a part of a page leaves the other parts as they were. */
 static int add_op(struct work *work, uint32_t index)
 {
@@ -329,11 +435,12 @@ static int add_op(struct work *work, uint32_t index)
 	work->n_touched = 0;
 	op->first_read = profile->n_uses;
 	for (uint32_t k = 0; k < was->n_reads; k++) {
-		note_touch(work, from->uses[was->first_read + k], READS);
+		see_value(work, index, from->uses[was->first_read + k], READS);
 		ok &= add_use(work, from->uses[was->first_read + k]);
 	}
 	for (uint32_t k = 0; k < was->n_writes; k++)
-		note_touch(work, from->uses[was->first_write + k], WRITES);
+		see_value(
+		        work, index, from->uses[was->first_write + k], WRITES);
 	for (uint32_t k = 0; k < work->n_touched; k++) {
 		uint32_t found;
 
@@ -341,7 +448,9 @@ static int add_op(struct work *work, uint32_t index)
 			return -ENOMEM;
 		if (found != TS_NONE)
 			ok &= add_use(work, found);
+		work->seen[work->touched[k]] = index + 1;
 	}
+	ok &= read_others(work, index);
 	op->n_reads = profile->n_uses - op->first_read;
 	op->first_write = profile->n_uses;
 	for (uint32_t k = 0; k < was->n_writes; k++)
@@ -414,6 +523,8 @@ static int make_profile(struct work *work)
 		return -ENOMEM;
 	memset(work->current, 0xff, (n + 1ull) * sizeof(*work->current));
 	rc = copy_values(work);
+	if (!rc)
+		rc = list_lingering(work);
 	for (uint32_t i = 0; i < work->n_ops && !rc; i++)
 		rc = add_op(work, i);
 	if (!rc)
@@ -446,6 +557,10 @@ int ts_planned_view_make(const struct ts_recording *step,
 	free(work.edges);
 	free(work.shared);
 	free(work.current);
+	free(work.now);
+	free(work.seen);
+	free(work.lingering);
+	free(work.next_lingering);
 	free(work.touch);
 	free(work.touched);
 	if (rc)

@@ -3,7 +3,9 @@
  * A recorded step as pages see it. Only whole pages move, so what the planner
  * is asked about are ranges of them: of each block the pages that are its own,
  * and apart from those the pages that several blocks have a part of while they
- * live, each a value that is used whenever one of them is. Pure.
+ * live, each a value that is used whenever one of them is. What no op uses any
+ * more has its memory until it is freed: of such a range the view tells a use
+ * by the last op that it lives for. Pure.
  */
 #ifndef TS_PLANNED_VIEW_H
 #define TS_PLANNED_VIEW_H
@@ -19,6 +21,7 @@
 struct ts_planned_range {
 	uint64_t address, bytes; /* whole pages; none: it does not move */
 	uint32_t first, end;     /* ops it lives for; end: n_ops, it stays */
+	uint32_t idle;           /* from this op on none uses it */
 	bool used;
 	bool before; /* was there when the step began */
 };
@@ -31,6 +34,13 @@ struct ts_planned_view {
 	/* Values, ops and uses are the view's, all else the step's. */
 	struct ts_profile profile;
 };
+
+/* True where the use of @range that the view tells of @op is not the op's. */
+static inline bool ts_planned_range_lingers(
+        const struct ts_planned_range *range, uint32_t op)
+{
+	return op >= range->idle;
+}
 
 /*
  * Of @step, of which @profile and @values tell. 0 or -ENOMEM; after success

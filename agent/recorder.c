@@ -315,7 +315,30 @@ static uint32_t block_index(const struct ts_use *use)
 	return (uint32_t)(known - ts_rec.kept.blocks);
 }
 
-static bool add_uses(const struct ts_op *op, uint32_t *ret_count)
+/* What doubtful words lead to has to be there when the op runs. */
+static uint32_t add_doubts(const struct ts_op *op, struct ts_rec_use *at)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < op->count; i++) {
+		const struct ts_use *use = &op->uses[i];
+		const struct ts_rec_block *block;
+
+		if (!use->doubtful || use->unused)
+			continue;
+		block = find_block(use->serial);
+		if (block)
+			at[count++] = (struct ts_rec_use){
+			        .block = (uint32_t)(block - ts_rec.kept.blocks),
+			        .offset = use->offset,
+			        .param = use->param,
+			        .role = TS_ROLE_READ};
+	}
+	return count;
+}
+
+static bool add_uses(
+        const struct ts_op *op, uint32_t *ret_count, uint32_t *ret_doubts)
 {
 	struct ts_recording *kept = &ts_rec.kept;
 	uint32_t count = 0;
@@ -342,6 +365,7 @@ static bool add_uses(const struct ts_op *op, uint32_t *ret_count)
 		                         use->bytes};
 	}
 	*ret_count = count;
+	*ret_doubts = add_doubts(op, &kept->uses[kept->use_count + count]);
 	return true;
 }
 
@@ -486,14 +510,14 @@ static bool add_words(const struct ts_op *op, uint32_t *ret_count)
 static bool add_op(const struct ts_op *op, bool updating)
 {
 	struct ts_recording *kept = &ts_rec.kept;
-	uint32_t count, word_count;
+	uint32_t count, doubts, word_count;
 	struct ts_rec_op *made;
 
 	if (kept->op_count == OPS_MAX)
 		give_up();
 	if (!reserve((void **)&kept->ops, &ts_rec.op_capacity,
 	            kept->op_count + 1, sizeof(*kept->ops)) ||
-	        !add_uses(op, &count) || !add_words(op, &word_count))
+	        !add_uses(op, &count, &doubts) || !add_words(op, &word_count))
 		return false;
 	made = &kept->ops[kept->op_count];
 	*made = (struct ts_rec_op){.signature = op->signature,
@@ -507,6 +531,7 @@ static bool add_op(const struct ts_op *op, bool updating)
 	        .gap_ns = TS_UNKNOWN_NS,
 	        .first_word = kept->first_word + kept->word_count,
 	        .use_count = count,
+	        .doubt_count = doubts,
 	        .word_count = word_count,
 	        .layout_used = op->layout_used,
 	        .shared_bytes = op->shared_bytes,
@@ -520,7 +545,7 @@ static bool add_op(const struct ts_op *op, bool updating)
 	memcpy(made->grid, op->grid, sizeof(made->grid));
 	memcpy(made->block, op->block, sizeof(made->block));
 	kept->op_count++;
-	kept->use_count += count;
+	kept->use_count += count + doubts;
 	kept->word_count += word_count;
 	return true;
 }

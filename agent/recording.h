@@ -48,6 +48,8 @@ struct ts_rec_op {
 	uint64_t gap_ns;     /* from the start of the op before; or unknown */
 	uint64_t first_word; /* number of its first word of parameters */
 	uint32_t use_count;
+	uint32_t doubt_count; /* uses after these: words led there that are
+	                       * taken for no operands but may be some */
 	uint32_t word_count;  /* words.h; 0: none were kept */
 	uint32_t layout_used; /* layout.h */
 	uint32_t grid[3], block[3], shared_bytes;
