@@ -12,7 +12,9 @@
 
 /* Of what the limit leaves, for what was not there when it was observed. */
 #define MARGIN_PERCENT 2
-#define TRIES_MAX      12
+#define TRIES_MAX      10
+/* The search ends where what fits and what does not are so close. */
+#define CLOSE 100
 
 struct work {
 	const struct ts_planned_step *step;
@@ -478,44 +480,85 @@ static int try_offered(struct work *work, const struct ts_graph *g,
 	return rc;
 }
 
-/* Each time for as much less as the pages were too many. */
+/* Where the search for what the planner may have for pages stands. */
+struct hunt {
+	uint64_t limit;  /* to be tried */
+	uint64_t fits;   /* the most that did, or 0 */
+	uint64_t fails;  /* the least that did not, or 0 */
+	unsigned int in; /* failures in a row */
+};
+
+/* What to try next after @hunt->limit; false: nothing. */
+static bool go_on(struct hunt *hunt, uint64_t excess_bytes, uint64_t page_bytes)
+{
+	uint64_t less = excess_bytes << hunt->in;
+
+	if (hunt->fits) {
+		uint64_t apart = hunt->fails - hunt->fits;
+
+		hunt->limit = hunt->fits + apart / 2;
+		return hunt->fails && apart > hunt->fits / CLOSE &&
+		       apart > 2 * page_bytes;
+	}
+	/* Of so much less memory ever more goes by between the pages. */
+	hunt->in++;
+	if (less >= hunt->limit)
+		return false;
+	hunt->limit -= less;
+	return true;
+}
+
+/* The most that the planner may have for its plan to find chunks for all. */
+static int hunt_down(struct work *work, const struct ts_graph *g,
+        uint64_t chunks, struct ts_planned_plan *ret)
+{
+	uint64_t page_bytes = work->step->survey->page_bytes;
+	struct hunt hunt = {.limit = work->chunks_bytes};
+
+	for (unsigned int tries = 0; tries < TRIES_MAX; tries++) {
+		struct ts_planned_plan made;
+		uint64_t excess = 0;
+		int rc = try_limit(work, g, hunt.limit, &made);
+
+		if (rc == -EAGAIN)
+			excess = hunt.limit / 50;
+		else if (rc)
+			return hunt.fits ? 0 : rc;
+		else if (made.pages.n_chunks > chunks)
+			excess = (made.pages.n_chunks - chunks) * page_bytes;
+		if (excess) {
+			hunt.fails = hunt.limit;
+			if (!rc)
+				ts_planned_plan_finish(&made);
+		} else {
+			if (hunt.fits)
+				ts_planned_plan_finish(ret);
+			hunt.fits = hunt.limit;
+			made.chunks_there = chunks;
+			made.moving_bytes = hunt.limit;
+			*ret = made;
+		}
+		if (!go_on(&hunt, excess, page_bytes))
+			break;
+	}
+	return hunt.fits ? 0 : -ENOSPC;
+}
+
 static int search(struct work *work, const struct ts_graph *g,
         struct ts_planned_plan *ret)
 {
 	const struct ts_enforce_survey *survey = work->step->survey;
 	uint64_t chunks = chunks_there(work);
-	uint64_t limit = chunks * survey->page_bytes;
 	int rc;
 
-	work->chunks_bytes = limit;
+	work->chunks_bytes = chunks * survey->page_bytes;
 	rc = work->replays ? -ENOENT : try_offered(work, g, chunks, ret);
-	if (!rc) {
-		ret->chunks_there = chunks;
-		ret->moving_bytes = work->step->offered_bytes;
-		ret->was_offered = true;
-		return 0;
-	}
-	for (unsigned int tries = 1;; tries++) {
-		uint64_t less = survey->page_bytes;
-
-		rc = try_limit(work, g, limit, ret);
-		if (!rc && ret->pages.n_chunks <= chunks) {
-			ret->chunks_there = chunks;
-			ret->moving_bytes = limit;
-			return 0;
-		}
-		if (!rc) {
-			less *= (ret->pages.n_chunks - chunks + 1) / 2;
-			ts_planned_plan_finish(ret);
-		} else if (rc == -EAGAIN) {
-			less = limit / 50;
-		} else {
-			return rc;
-		}
-		if (tries == TRIES_MAX || less >= limit)
-			return -ENOSPC;
-		limit -= less;
-	}
+	if (rc)
+		return hunt_down(work, g, chunks, ret);
+	ret->chunks_there = chunks;
+	ret->moving_bytes = work->step->offered_bytes;
+	ret->was_offered = true;
+	return 0;
 }
 
 /* Where it is so much shorter a plan is worth what may go wrong with it. */
