@@ -438,6 +438,7 @@ static int try_limit(struct work *work, const struct ts_graph *g,
 	memset(made, 0, sizeof(*made));
 	options.pages = false;
 	options.no_replay = !work->replays;
+	options.dirties = work->view->dirties;
 	/* What is less than a page does not move. */
 	options.min_gap_bytes = work->step->survey->page_bytes;
 	rc = ts_plan_make(&work->view->profile, limit_bytes, &options,
@@ -583,7 +584,7 @@ static uint64_t next_scratch(
 static int search_with(struct work *work, uint64_t scratch, int rc,
         struct ts_planned_plan *plan)
 {
-	struct ts_graph_options options = {0};
+	struct ts_graph_options options = {.dirties = work->view->dirties};
 	struct ts_planned_plan other;
 	struct ts_graph graph;
 	int more;
@@ -649,6 +650,7 @@ int ts_planned_make(
 	if (rc)
 		return rc;
 	work.view = &view;
+	options.dirties = view.dirties;
 	rc = add_rebuilds(&work);
 	allow_replays(&work, 0);
 	if (!rc)

@@ -288,19 +288,27 @@ static void note_touch(struct work *work, uint32_t value, uint8_t how)
 	}
 }
 
-static bool add_use(struct work *work, uint32_t value)
+/* @how: READS, where the runtime is told so, or WRITES. */
+static bool add_use(struct work *work, uint32_t value, uint8_t how)
 {
-	struct ts_profile *profile = &work->view->profile;
+	struct ts_planned_view *view = work->view;
+	struct ts_profile *profile = &view->profile;
 
 	if (profile->n_uses == work->uses_room) {
 		uint32_t room = 2 * work->uses_room + 1024;
 		uint32_t *more = realloc(profile->uses, room * sizeof(*more));
+		uint8_t *dirties;
 
-		if (!more)
+		if (more)
+			profile->uses = more;
+		dirties = realloc(view->dirties, room * sizeof(*dirties));
+		if (dirties)
+			view->dirties = dirties;
+		if (!more || !dirties)
 			return false;
-		profile->uses = more;
 		work->uses_room = room;
 	}
+	view->dirties[profile->n_uses] = how != READS;
 	profile->uses[profile->n_uses++] = value;
 	return true;
 }
@@ -371,7 +379,8 @@ static int list_lingering(struct work *work)
 }
 
 /* A read of what is in @range, by an op that the profile tells nothing of. */
-static bool read_range(struct work *work, uint32_t index, uint32_t range)
+static bool read_range(
+        struct work *work, uint32_t index, uint32_t range, uint8_t how)
 {
 	uint32_t value = work->now[range];
 
@@ -381,7 +390,7 @@ static bool read_range(struct work *work, uint32_t index, uint32_t range)
 	        find_content(work, range, &value))
 		return false;
 	work->seen[range] = index + 1;
-	return value == TS_NONE || add_use(work, value);
+	return value == TS_NONE || add_use(work, value, how);
 }
 
 /*
@@ -398,15 +407,15 @@ static bool read_others(struct work *work, uint32_t index)
 		        ts_recording_use(work->step, op, op->use_count + k)
 		                ->block;
 
-		ok &= read_range(work, index, block);
+		ok &= read_range(work, index, block, WRITES);
 		for (int i = 0; i < EDGES; i++)
 			if (work->shared[block][i] != TS_NONE)
-				ok &= read_range(
-				        work, index, work->shared[block][i]);
+				ok &= read_range(work, index,
+				        work->shared[block][i], WRITES);
 	}
 	for (uint32_t i = work->lingering[index]; i != TS_NONE;
 	        i = work->next_lingering[i])
-		ok &= read_range(work, index, i);
+		ok &= read_range(work, index, i, READS);
 	return ok;
 }
 
@@ -419,6 +428,22 @@ static void see_value(
 	note_touch(work, value, how);
 	work->now[block] = value;
 	work->seen[block] = index + 1;
+}
+
+/* READS where the runtime is told that the op only reads @value. */
+static uint8_t told_of(struct work *work, uint32_t index, uint32_t value)
+{
+	const struct ts_rec_op *op = &work->step->ops[index];
+	uint32_t block = work->values->block_of[value];
+
+	for (uint32_t k = 0; k < op->use_count; k++) {
+		const struct ts_rec_use *use =
+		        ts_recording_use(work->step, op, k);
+
+		if (use->block == block && use->role == TS_ROLE_READ)
+			return READS;
+	}
+	return WRITES;
 }
 
 /* Who writes a part of a page leaves the other parts as they were. */
@@ -435,8 +460,11 @@ static int add_op(struct work *work, uint32_t index)
 	work->n_touched = 0;
 	op->first_read = profile->n_uses;
 	for (uint32_t k = 0; k < was->n_reads; k++) {
-		see_value(work, index, from->uses[was->first_read + k], READS);
-		ok &= add_use(work, from->uses[was->first_read + k]);
+		uint32_t value = from->uses[was->first_read + k];
+		uint8_t how = told_of(work, index, value);
+
+		see_value(work, index, value, READS);
+		ok &= add_use(work, value, how);
 	}
 	for (uint32_t k = 0; k < was->n_writes; k++)
 		see_value(
@@ -447,14 +475,14 @@ static int add_op(struct work *work, uint32_t index)
 		if (find_content(work, work->touched[k], &found))
 			return -ENOMEM;
 		if (found != TS_NONE)
-			ok &= add_use(work, found);
+			ok &= add_use(work, found, WRITES);
 		work->seen[work->touched[k]] = index + 1;
 	}
 	ok &= read_others(work, index);
 	op->n_reads = profile->n_uses - op->first_read;
 	op->first_write = profile->n_uses;
 	for (uint32_t k = 0; k < was->n_writes; k++)
-		ok &= add_use(work, from->uses[was->first_write + k]);
+		ok &= add_use(work, from->uses[was->first_write + k], WRITES);
 	for (uint32_t k = 0; k < work->n_touched; k++) {
 		uint32_t range = work->touched[k];
 		uint32_t *current = &work->current[range - blocks];
@@ -462,7 +490,8 @@ static int add_op(struct work *work, uint32_t index)
 		if (*current == TS_NONE ||
 		        work->touch[range - blocks] & WRITES) {
 			*current = new_value(work, range, *current);
-			ok &= *current != TS_NONE && add_use(work, *current);
+			ok &= *current != TS_NONE &&
+			      add_use(work, *current, WRITES);
 		}
 		work->touch[range - blocks] = 0;
 	}
@@ -486,7 +515,8 @@ static int copy_rebuilds(struct work *work)
 		profile->rebuilds[i].first_read = profile->n_uses;
 		for (uint32_t k = 0; k < from->rebuilds[i].n_reads; k++)
 			ok &= add_use(work,
-			        from->uses[from->rebuilds[i].first_read + k]);
+			        from->uses[from->rebuilds[i].first_read + k],
+			        READS);
 	}
 	return ok ? 0 : -ENOMEM;
 }
@@ -576,5 +606,6 @@ void ts_planned_view_finish(struct ts_planned_view *view)
 	free(view->profile.uses);
 	free(view->ranges);
 	free(view->range_of);
+	free(view->dirties);
 	memset(view, 0, sizeof(*view));
 }

@@ -33,6 +33,11 @@ struct ts_planned_view {
 	uint32_t *range_of; /* by value */
 	/* Values, ops and uses are the view's, all else the step's. */
 	struct ts_profile profile;
+	/*
+	 * By use: the runtime is not told that the op only reads there, so
+	 * that the host's copy is old after it.
+	 */
+	uint8_t *dirties;
 };
 
 /* True where the use of @range that the view tells of @op is not the op's. */

@@ -20,6 +20,7 @@ struct ts_object {
 	uint32_t last_op;
 	bool persistent;
 	bool pinned;
+	bool dirtied; /* some use in the step makes the host's copy old */
 };
 
 /*
@@ -36,6 +37,8 @@ struct ts_gap {
 	uint32_t born_op;
 	/* An earlier gap of the same version, or TS_NONE: its copy serves. */
 	uint32_t earlier;
+	/* No copy from before the gap serves. */
+	bool dirty;
 	uint64_t size_bytes;
 	/* Time of the ops strictly inside. */
 	uint64_t idle_ns;
@@ -45,6 +48,7 @@ struct ts_gap {
 
 struct ts_graph {
 	const struct ts_profile *profile;
+	const uint8_t *dirties; /* of the options */
 	uint32_t n_ops;
 	uint32_t n_objects;
 	struct ts_object *objects;
@@ -79,6 +83,12 @@ struct ts_graph_options {
 	uint64_t min_gap_bytes;
 	/* No gap has a closure: values are kept or swapped. */
 	bool no_replays;
+	/*
+	 * By index into the profile's uses: a read after which the host's copy
+	 * of the version is taken for old, since whoever moves it cannot know.
+	 * NULL: none. Must outlive the graph.
+	 */
+	const uint8_t *dirties;
 };
 
 /* 0 or -ENOMEM. The profile must have passed ts_profile_check(). */

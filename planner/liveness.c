@@ -116,6 +116,8 @@ struct touch {
 	uint32_t version;
 	/* Last gap found, to link gaps of one version. */
 	uint32_t gap;
+	/* Since then, or the step's begin, something made its copy old. */
+	bool dirty;
 };
 
 struct gap_list {
@@ -149,8 +151,11 @@ static int add_gap(struct ts_graph *g, struct gap_list *list, uint32_t object,
 	        .size_bytes = g->objects[object].size_bytes,
 	        .replay_ns = TS_NEVER,
 	};
-	if (t->gap != TS_NONE && list->gaps[t->gap].version == version)
+	if (t->gap != TS_NONE && list->gaps[t->gap].version == version &&
+	        !t->dirty)
 		gap->earlier = t->gap;
+	gap->dirty = t->dirty;
+	t->dirty = false;
 	gap->idle_ns = to_op <= g->n_ops
 	                       ? g->start_ns[to_op] - g->start_ns[t->last + 1]
 	                       : g->start_ns[g->n_ops] -
@@ -169,7 +174,8 @@ static int find_gaps(
 	int err = touches ? 0 : -ENOMEM;
 
 	for (uint32_t o = 0; !err && o < g->n_objects; o++)
-		touches[o] = (struct touch){TS_NONE, TS_NONE, TS_NONE, TS_NONE};
+		touches[o] = (struct touch){
+		        TS_NONE, TS_NONE, TS_NONE, TS_NONE, false};
 	for (uint32_t v = 0; !err && v < p->n_values; v++) {
 		if (g->writer[v] == TS_NONE)
 			touches[g->object_of[v]].version = v;
@@ -195,6 +201,8 @@ static int find_gaps(
 			t->last = i;
 			if (!reads)
 				t->version = v;
+			else if (g->dirties && g->dirties[op->first_read + k])
+				t->dirty = g->objects[o].dirtied = true;
 			g->objects[o].last_op = i;
 		}
 	}
@@ -330,6 +338,7 @@ int ts_graph_init(struct ts_graph *g, const struct ts_profile *profile,
 
 	memset(g, 0, sizeof(*g));
 	g->profile = profile;
+	g->dirties = options->dirties;
 	g->n_ops = profile->n_ops;
 	err = allocate(g);
 	if (!err) {

@@ -200,7 +200,8 @@ int ts_plan_make(const struct ts_profile *profile, uint64_t limit_bytes,
 	int err = ts_graph_init(&g, profile,
 	        &(struct ts_graph_options){
 	                .min_gap_bytes = options->min_gap_bytes,
-	                .no_replays = options->no_replay});
+	                .no_replays = options->no_replay,
+	                .dirties = options->dirties});
 
 	if (err)
 		return err;

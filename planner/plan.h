@@ -92,6 +92,8 @@ struct ts_plan_options {
 	bool pages;
 	/* Values are kept or swapped, never replayed. */
 	bool no_replay;
+	/* Reads that make the host's copy old, as in graph.h; or NULL. */
+	const uint8_t *dirties;
 	/*
 	 * For tests: the local search looks at no short tape's combinations
 	 * one and all, so that it can be held against them.

@@ -344,13 +344,14 @@ static bool has_copy(const struct ts_program *p, const struct ts_choice *choice,
 	const struct ts_object *object = &g->objects[g->gaps[gap].object];
 	uint32_t earlier = g->gaps[gap].earlier, wrap;
 
-	if (earlier != TS_NONE &&
-	        (p->held[earlier] || choice->action[earlier] == TS_SWAP))
-		return true;
+	if (g->gaps[gap].dirty)
+		return false;
+	if (earlier != TS_NONE)
+		return p->held[earlier] || choice->action[earlier] == TS_SWAP;
 	if (!object->persistent || g->gaps[gap].born_op != TS_NONE)
 		return false;
 	/* Never written in the step: the copy of some earlier step serves. */
-	if (g->overwriter[g->gaps[gap].version] == TS_NONE)
+	if (g->overwriter[g->gaps[gap].version] == TS_NONE && !object->dirtied)
 		return true;
 	wrap = g->object_gaps[g->object_first[g->gaps[gap].object + 1] - 1];
 	return g->gaps[wrap].to_op >= g->n_ops &&

@@ -249,7 +249,8 @@ static int seek_coarse(struct ts_search *s, uint64_t min_gap_bytes,
 	struct ts_graph coarse;
 	int err = ts_graph_init(&coarse, s->graph->profile,
 	        &(struct ts_graph_options){.min_gap_bytes = min_gap_bytes,
-	                .no_replays = s->swap_only});
+	                .no_replays = s->swap_only,
+	                .dirties = s->graph->dirties});
 
 	if (err)
 		return err;
