@@ -430,13 +430,17 @@ static void see_value(
 	work->seen[block] = index + 1;
 }
 
-/* READS where the runtime is told that the op only reads @value. */
+/*
+ * READS where the runtime is told that the op only reads @value; what launches
+ * are declared to read is for the tape alone.
+ */
 static uint8_t told_of(struct work *work, uint32_t index, uint32_t value)
 {
 	const struct ts_rec_op *op = &work->step->ops[index];
 	uint32_t block = work->values->block_of[value];
 
-	for (uint32_t k = 0; k < op->use_count; k++) {
+	for (uint32_t k = 0; op->kind == TS_REC_COPY && k < op->use_count;
+	        k++) {
 		const struct ts_rec_use *use =
 		        ts_recording_use(work->step, op, k);
 
