@@ -304,9 +304,32 @@ static int need_slots(struct ts_pager *pager, struct ts_shortage *ret_shortage)
 	return rc;
 }
 
+static bool is_saved(const struct ts_page *page)
+{
+	return page->written && page->live_units;
+}
+
+/* Units of victims side by side, from the one at @index on, to be copied. */
+static size_t units_in_row(const struct ts_pages *victims, size_t index)
+{
+	uint64_t end = victims->items[index]->address;
+	size_t units = 0;
+
+	for (; index < victims->count; index++) {
+		const struct ts_page *page = victims->items[index];
+
+		if (page->address != end || !is_saved(page))
+			break;
+		units += page->count;
+		end += page->bytes;
+	}
+	return units;
+}
+
 /* From here on nobody finds the victims resident. Notes what to copy. */
 static int detach_victims(struct ts_pager *pager)
 {
+	size_t aimed = 0; /* units that go to slots that are known */
 	int rc = 0;
 
 	pager->copies.count = 0;
@@ -316,9 +339,13 @@ static int detach_victims(struct ts_pager *pager)
 
 		ts_page_delist(pager, page);
 		page->resident = false;
-		page->leaving = page->written && page->live_units;
+		page->leaving = is_saved(page);
 		if (!page->leaving)
 			continue;
+		if (!aimed)
+			aimed = ts_hostpool_aim(
+			        &pager->host, units_in_row(&pager->victims, i));
+		aimed -= page->count < aimed ? page->count : aimed;
 		if (page->fence.op > pager->copies.after.op)
 			pager->copies.after.op = page->fence.op;
 		if (page->fence.in > pager->copies.after.in)

@@ -10,6 +10,8 @@
 #include "agent/base/log.h"
 
 #define SLAB_BYTES (64ull << 20)
+/* For a run of free slots; they have some 32 each. */
+#define SLABS_LOOKED_AT 64
 
 struct ts_hostslab {
 	struct ts_hostslab *next;
@@ -176,6 +178,41 @@ void *ts_hostpool_take(struct ts_hostpool *pool)
 		if (slab->used < slab->slots)
 			return take_from(pool, slab);
 	return NULL;
+}
+
+/* A run of @count free slots of @slab begins at its cursor then. */
+static bool aim_at(struct ts_hostslab *slab, size_t count)
+{
+	size_t run = 0;
+
+	if (slab->slots - slab->used < count)
+		return false;
+	for (size_t i = 0; i < slab->slots; i++) {
+		run = slab->taken[i] ? 0 : run + 1;
+		if (run < count)
+			continue;
+		slab->cursor = i + 1 - count;
+		return true;
+	}
+	return false;
+}
+
+size_t ts_hostpool_aim(struct ts_hostpool *pool, size_t count)
+{
+	if (count > SLAB_BYTES / pool->slot_bytes)
+		count = SLAB_BYTES / pool->slot_bytes;
+	for (; count > 1; count /= 2) {
+		struct ts_hostslab *slab = pool->at ? pool->at : pool->slabs;
+
+		for (int i = 0; slab && i < SLABS_LOOKED_AT; i++) {
+			if (aim_at(slab, count)) {
+				pool->at = slab;
+				return count;
+			}
+			slab = slab->next ? slab->next : pool->slabs;
+		}
+	}
+	return 1;
 }
 
 bool ts_hostpool_runs_on(const struct ts_hostpool *pool, const void *slot)

@@ -67,6 +67,13 @@ void ts_hostpool_drop_former(struct ts_hostpool *pool);
  * free: neighbours in device memory then often share one copy.
  */
 void *ts_hostpool_take(struct ts_hostpool *pool);
+
+/*
+ * The next slots that are taken, up to @count, shall follow on one another, or
+ * as many of them as may be found to do so at little cost. How many do.
+ */
+size_t ts_hostpool_aim(struct ts_hostpool *pool, size_t count);
+
 /*
  * True where @slot and the one after it are of one slab: a copy must not run
  * on into another, though its memory may follow. For the gate's holder.
