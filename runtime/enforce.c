@@ -9,9 +9,9 @@ static bool may_leave(const struct ts_page *page)
 	return page->resident && !page->busy && !page->pins;
 }
 
-/* The chunk that waits under @page, if nobody needs what is in it. */
+/* The chunk that waits under @page, if what is in it can go. */
 static bool may_come(
-        struct ts_pager *pager, struct ts_page *page, struct ts_pages *dead)
+        struct ts_pager *pager, struct ts_page *page, struct ts_pages *leaving)
 {
 	struct ts_page *tenant;
 
@@ -20,9 +20,11 @@ static bool may_come(
 	tenant = page->mapping->tenant;
 	if (!tenant)
 		return true;
-	/* Its blocks are gone, though the plan has not let it go yet. */
-	return !tenant->live_units && may_leave(tenant) &&
-	       !ts_pages_add(dead, tenant);
+	/*
+	 * Its blocks are gone, though the plan has not let it go yet, or what
+	 * is not in the plan had it come back: the plan has it away.
+	 */
+	return may_leave(tenant) && !ts_pages_add(leaving, tenant);
 }
 
 /* Notes pages of one move: to leave in victims, to come in missing. */
