@@ -43,12 +43,24 @@ struct ts_graphs {
 	bool instances;    /* one was seen being made */
 };
 
+/* A table that names what could not be made to stay. */
+struct ts_open_table {
+	struct ts_open_table *next;
+	uint64_t number; /* from 1 on */
+	CUdeviceptr table;
+	size_t bytes;
+};
+
 /* Tables of addresses in device memory; see agent_scan.c. */
 struct ts_tables {
 	struct ts_mutex lock;
-	struct ts_map writers; /* ops by signature; guarded by lock */
-	atomic_ulong reads;    /* copies made to look into memory */
-	atomic_ulong pinned;   /* blocks that stay since they are pointed to */
+	struct ts_map writers;      /* ops by signature; guarded by lock */
+	struct ts_open_table *open; /* guarded by lock; freed when settled */
+	uint64_t opened;            /* so far; guarded by lock */
+	bool lost;                  /* one was not noted; guarded by lock */
+	atomic_bool any_open;
+	atomic_ulong reads;  /* copies made to look into memory */
+	atomic_ulong pinned; /* blocks that stay since they are pointed to */
 };
 
 struct ts_agent {
@@ -141,6 +153,13 @@ void ts_tables_init(struct ts_tables *tables);
  * op of its signature was before, and where one was seen to write addresses.
  */
 void ts_agent_scan_written(const struct ts_op *op);
+
+/*
+ * Before an op: that what written tables name stays. CUDA_ERROR_OUT_OF_MEMORY
+ * as long as it cannot; the program may free memory and try again. Where there
+ * is nothing to settle it is one load.
+ */
+CUresult ts_agent_tables_settle(void);
 
 /* Pins a block that an address in memory names; @data is a CUresult. */
 void ts_agent_pin_found(const struct ts_range *block, void *data);

@@ -28,7 +28,7 @@ bool ts_agent_alloc(
 	rc = ts_pager_alloc(
 	        pager, bytes, ts_agent_begin_flags(), &address, &shortage);
 	/* The program comes before the proofs. */
-	if (rc && ts_proof_give_back())
+	while (rc && ts_proof_give_back())
 		rc = ts_pager_alloc(pager, bytes, ts_agent_begin_flags(),
 		        &address, &shortage);
 	if (rc) {

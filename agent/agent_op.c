@@ -139,7 +139,7 @@ static CUresult begin_devices(struct ts_op *op)
 	        shortage.short_of == TS_SHORT_CAPTURING && ts_captures_wait())
 		rc = try_devices(op, flags_of(op), &shortage);
 	/* The program comes before the proofs. */
-	if (rc && ts_proof_give_back())
+	while (rc && ts_proof_give_back())
 		rc = try_devices(op, flags_of(op), &shortage);
 	if (op->out_bytes)
 		say_plain_memory(op);
@@ -212,6 +212,12 @@ CUresult ts_agent_op_begin(struct ts_op *op)
 	/* Better not run than run on memory that may be missing. */
 	if (op->incomplete)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* Copies follow no addresses. */
+	rc = op->kind == TS_OP_LAUNCH || op->kind == TS_OP_GRAPH
+	             ? ts_agent_tables_settle()
+	             : CUDA_SUCCESS;
+	if (rc != CUDA_SUCCESS)
+		return rc;
 	ts_planned_op(op);
 	rc = ts_proof_comes(op);
 	if (rc == CUDA_SUCCESS)

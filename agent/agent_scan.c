@@ -5,6 +5,9 @@
  * kernel's small blocks, unless its name tells that it writes plain numbers, it
  * is done at the first op of each signature, again where its parameters hold
  * addresses elsewhere, and each time where addresses were found.
+ *
+ * What a table names may not fit beside what stays. The op that wrote it runs
+ * already: those that come after it are refused until it does.
  */
 #include <stdlib.h>
 
@@ -32,11 +35,17 @@ static bool read_back(
 	       ts_agent.ops->stream_synchronize(on) == CUDA_SUCCESS;
 }
 
+enum reading {
+	READING_DONE,
+	READING_NONE,  /* nothing is there, or it cannot be known */
+	READING_SHORT, /* the table itself cannot be there now */
+};
+
 /*
  * The same with the table's own block resident, where it is the pager's;
  * @placed: not at all where it is not.
  */
-static bool read_resident(void *words, CUdeviceptr table, size_t bytes,
+static enum reading read_resident(void *words, CUdeviceptr table, size_t bytes,
         ts_stream_key stream, bool placed)
 {
 	struct ts_range range = {.address = table,
@@ -46,8 +55,8 @@ static bool read_resident(void *words, CUdeviceptr table, size_t bytes,
 	struct ts_pager *pager;
 	struct ts_shortage shortage;
 	struct ts_block *block;
+	enum reading reading = READING_NONE;
 	uint64_t in = 0, out = 0;
-	bool read = false;
 
 	ts_mutex_lock(&ts_agent.blocks.lock);
 	block = ts_blocks_find_locked(&ts_agent.blocks, table);
@@ -57,18 +66,24 @@ static bool read_resident(void *words, CUdeviceptr table, size_t bytes,
 		range.bytes = 0;
 	ts_mutex_unlock(&ts_agent.blocks.lock);
 	if (!range.bytes)
-		return false;
+		return READING_NONE;
 	pager = ts_agent_pager(range.device);
 	if (!pager)
-		return !placed && read_back(words, table, bytes, stream);
+		return !placed && read_back(words, table, bytes, stream)
+		               ? READING_DONE
+		               : READING_NONE;
 	if (ts_pager_begin(pager, &range, 1, ts_agent_begin_flags(), stream,
-	            &in, &out, &shortage))
-		return false;
+	            &in, &out, &shortage)) {
+		ts_agent_say_shortage("a table of addresses", &shortage);
+		return READING_SHORT;
+	}
 	/* Its allocation may have been freed just now, but not from here on. */
 	if (ts_pager_owns(pager, table))
-		read = read_back(words, table, bytes, stream);
+		reading = read_back(words, table, bytes, stream)
+		                  ? READING_DONE
+		                  : READING_SHORT;
 	ts_pager_end(pager, &range, 1, TS_STREAM_HOST, false);
-	return read;
+	return reading;
 }
 
 struct hits {
@@ -85,21 +100,21 @@ static void pin_hit(const struct ts_range *block, void *data)
 }
 
 /* *ret_any, where the table could be read: addresses were found. */
-static bool scan(CUdeviceptr table, size_t bytes, ts_stream_key stream,
+static enum reading scan(CUdeviceptr table, size_t bytes, ts_stream_key stream,
         bool placed, bool *ret_any)
 {
 	struct hits hits = {CUDA_SUCCESS, false};
 	void *words = malloc(bytes);
-	bool read;
+	enum reading reading;
 
 	if (!words)
-		return false;
-	read = read_resident(words, table, bytes, stream, placed);
-	if (read)
+		return READING_SHORT;
+	reading = read_resident(words, table, bytes, stream, placed);
+	if (reading == READING_DONE)
 		ts_scan_words(&ts_agent.blocks, words, bytes, pin_hit, &hits);
 	free(words);
 	*ret_any |= hits.any;
-	return read && hits.result == CUDA_SUCCESS;
+	return hits.result == CUDA_SUCCESS ? reading : READING_SHORT;
 }
 
 bool ts_agent_scan_device(CUdeviceptr table, size_t bytes, ts_stream_key stream)
@@ -108,7 +123,8 @@ bool ts_agent_scan_device(CUdeviceptr table, size_t bytes, ts_stream_key stream)
 
 	if (!table || !bytes || !ts_agent_places())
 		return true;
-	return !captures(stream) && scan(table, bytes, stream, false, &ignored);
+	return !captures(stream) &&
+	       scan(table, bytes, stream, false, &ignored) == READING_DONE;
 }
 
 /* ------------------------------------------------------- written by kernels */
@@ -222,10 +238,91 @@ static void note_writer(uint64_t signature, uint64_t key, bool of_addresses)
 	free(made);
 }
 
+/* Without memory for it all ops are refused from then on. */
+static void note_open(CUdeviceptr table, size_t bytes)
+{
+	struct ts_tables *tables = &ts_agent.tables;
+	struct ts_open_table *open = calloc(1, sizeof(*open));
+
+	ts_mutex_lock(&tables->lock);
+	if (open) {
+		*open = (struct ts_open_table){
+		        tables->open, ++tables->opened, table, bytes};
+		tables->open = open;
+	}
+	tables->lost |= !open;
+	atomic_store(&tables->any_open, true);
+	ts_mutex_unlock(&tables->lock);
+}
+
+/* Some table that is open; false: none is, or was not noted: *ret_lost. */
+static bool find_open(struct ts_open_table *ret_open, bool *ret_lost)
+{
+	struct ts_tables *tables = &ts_agent.tables;
+	bool found;
+
+	ts_mutex_lock(&tables->lock);
+	found = tables->open;
+	if (found)
+		*ret_open = *tables->open;
+	*ret_lost = tables->lost;
+	ts_mutex_unlock(&tables->lock);
+	return found;
+}
+
+/* What it names stays; another thread may just have found the same. */
+static void close_table(uint64_t number)
+{
+	struct ts_tables *tables = &ts_agent.tables;
+	struct ts_open_table **at, *closed;
+
+	ts_mutex_lock(&tables->lock);
+	at = &tables->open;
+	while (*at && (*at)->number != number)
+		at = &(*at)->next;
+	closed = *at;
+	if (closed)
+		*at = closed->next;
+	if (!tables->open && !tables->lost)
+		atomic_store(&tables->any_open, false);
+	ts_mutex_unlock(&tables->lock);
+	free(closed);
+}
+
+/* Which stream wrote it may be gone: everything is waited for. */
+static enum reading scan_again(const struct ts_open_table *open)
+{
+	bool ignored;
+
+	if (atomic_load(&ts_agent.capturing) ||
+	        ts_agent.ops->ctx_synchronize() != CUDA_SUCCESS)
+		return READING_SHORT;
+	return scan(open->table, open->bytes, TS_STREAM_LEGACY, true, &ignored);
+}
+
+CUresult ts_agent_tables_settle(void)
+{
+	struct ts_tables *tables = &ts_agent.tables;
+	struct ts_open_table open;
+	bool lost;
+
+	while (atomic_load_explicit(&tables->any_open, memory_order_acquire)) {
+		bool found = find_open(&open, &lost);
+
+		/* One that was never noted is open for good. */
+		if (lost || (found && scan_again(&open) == READING_SHORT))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		if (found)
+			close_table(open.number);
+	}
+	return CUDA_SUCCESS;
+}
+
 void ts_agent_scan_written(const struct ts_op *op)
 {
-	CUdevice device = -1;
 	bool read = true, any = false, numbers;
+	enum reading reading;
+	CUdevice device = -1;
 	uint64_t key;
 
 	/* A collective ends when its peers begin: this thread may be theirs. */
@@ -242,11 +339,15 @@ void ts_agent_scan_written(const struct ts_op *op)
 		const struct ts_use *use = &op->uses[i];
 
 		/* What another stream may be at work on is not read. */
-		if (op->ranges[i].device == device && !use->doubtful &&
-		        use->access != TS_ACCESS_READ &&
-		        use->bytes <= WRITTEN_BYTES_MAX)
-			read = scan(use->address, use->bytes, op->stream, true,
-			        &any);
+		if (op->ranges[i].device != device || use->doubtful ||
+		        use->access == TS_ACCESS_READ ||
+		        use->bytes > WRITTEN_BYTES_MAX)
+			continue;
+		reading =
+		        scan(use->address, use->bytes, op->stream, true, &any);
+		if (reading == READING_SHORT)
+			note_open(use->address, use->bytes);
+		read = reading == READING_DONE;
 	}
 	/* Also where all of them were pinned before: others may follow. */
 	if (read)

@@ -269,23 +269,36 @@ enum ts_verdict ts_proof_verdict(const struct ts_observed *step, uint32_t op)
 bool ts_proof_give_back(void)
 {
 	struct ts_scratch *scratch = &ts_proof.scratch;
+	bool given = false;
 	uint64_t held;
 
 	/* Nothing may be waited for, or freed, while something captures. */
 	if (!ts_proof.on || atomic_load(&ts_agent.capturing))
 		return false;
 	ts_mutex_lock(&ts_proof.lock);
+	/* What was given up is made in that memory: while it is still there. */
+	if (!ts_remake_all_locked())
+		goto out;
 	held = scratch->held_bytes;
 	if (held && atomic_load(&ts_proof.phase) == TS_PROOF_RUNNING)
 		ts_proof_step_leave("the program needs the memory");
 	if (held) {
 		scratch->most_bytes = held / 2;
 		ts_scratch_trim(scratch);
-		held -= scratch->held_bytes;
+		given = scratch->held_bytes < held;
 		ts_agent_after_unmanaged();
 	}
+	/* Asked again: what is left are the results, and the proof with them.
+	 */
+	if (!given && ts_proof.checks && ts_proof_is_pending()) {
+		if (atomic_load(&ts_proof.phase) == TS_PROOF_RUNNING)
+			ts_proof_step_leave("the program needs the memory");
+		end("the program needs the memory");
+		given = true;
+	}
+out:
 	ts_mutex_unlock(&ts_proof.lock);
-	return held != 0;
+	return given;
 }
 
 void ts_proof_context_gone(CUcontext context)

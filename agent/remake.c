@@ -247,6 +247,25 @@ static bool note_item(
 	return true;
 }
 
+/* There is no other copy of it then: what it takes must surely fit at once. */
+static bool surely_fits(struct ts_making *making)
+{
+	int device = making->closures->step->devices[0].device;
+
+	for (unsigned int i = 0; i <= making->leaf_count; i++) {
+		const struct ts_kept_use *use = i < making->leaf_count
+		                                        ? making->leaves[i]
+		                                        : making->original;
+
+		making->ranges[i] = (struct ts_range){.address = use->address,
+		        .bytes = use->bytes,
+		        .access = TS_ACCESS_READWRITE,
+		        .device = device};
+	}
+	return ts_pager_could_hold(
+	        ts_remake_pager(), making->ranges, making->leaf_count + 1);
+}
+
 /* Gives the closure's value up, if all it is made from is there to stay. */
 static void give_up(const struct ts_replay_choice *choice, ts_stream_key stream)
 {
@@ -258,7 +277,7 @@ static void give_up(const struct ts_replay_choice *choice, ts_stream_key stream)
 	making->closure = &ts_remake.closures->list[choice->closure];
 	making->stream = stream;
 	if (ts_making_leaves(making) == TS_VERDICT_OPEN && may_go(making) &&
-	        note_item(making, choice))
+	        surely_fits(making) && note_item(making, choice))
 		ts_pager_discard(ts_remake_pager(), making->original->address,
 		        making->original->bytes);
 	else
@@ -293,18 +312,23 @@ static int make_all_again(void)
 	return ts_remake.count ? make_early() : 0;
 }
 
+bool ts_remake_all_locked(void)
+{
+	if (ts_remake.count)
+		ts_remake.on_step = false;
+	return !make_all_again();
+}
+
 bool ts_remake_all(void)
 {
-	int rc;
+	bool done;
 
 	if (!ts_remake_is_on())
 		return true;
 	ts_mutex_lock(&ts_proof.lock);
-	if (ts_remake.count)
-		ts_remake.on_step = false;
-	rc = make_all_again();
+	done = ts_remake_all_locked();
 	ts_mutex_unlock(&ts_proof.lock);
-	return !rc;
+	return done;
 }
 
 int ts_remake_reserve(uint64_t bytes)

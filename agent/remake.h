@@ -62,6 +62,9 @@ void ts_remake_issued(const struct ts_op *op, bool issued);
  */
 bool ts_remake_all(void);
 
+/* The same with proof.lock held. */
+bool ts_remake_all_locked(void);
+
 /* For the status file; NULL where nothing was given up. Takes the lock. */
 json_t *ts_remake_status(void);
 

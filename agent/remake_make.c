@@ -355,14 +355,25 @@ static int launch_op(const struct group *group, uint32_t op)
 	return rc;
 }
 
-static int launch_all(const struct group *group)
+static int begin_all(const struct group *group)
 {
 	struct ts_shortage shortage;
 	uint64_t in = 0, out = 0;
-	int rc = ts_pager_begin(ts_remake_pager(), group->ranges,
-	        group->n_ranges, ts_agent_begin_flags(), group->stream, &in,
-	        &out, &shortage);
 
+	return ts_pager_begin(ts_remake_pager(), group->ranges, group->n_ranges,
+	        ts_agent_begin_flags(), group->stream, &in, &out, &shortage);
+}
+
+static int launch_all(const struct group *group)
+{
+	int rc = begin_all(group);
+
+	/* Others may have taken memory since the values were given up. */
+	if (rc == -ENOMEM && group->count == 1) {
+		ts_scratch_trim(&ts_proof.scratch);
+		ts_agent_after_unmanaged();
+		rc = begin_all(group);
+	}
 	if (rc)
 		return rc;
 	for (uint32_t i = 0; i < group->n_ops && !rc; i++)

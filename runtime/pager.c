@@ -432,6 +432,29 @@ void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
 	shortage->whole_step = period && pager->op_number > period;
 }
 
+bool ts_pager_could_hold(
+        struct ts_pager *pager, const struct ts_range *ranges, size_t count)
+{
+	struct ts_cursor cursor = ts_cursor_at(ranges, count);
+	struct ts_page *page;
+	uint64_t bytes = 0;
+	bool fits;
+
+	ts_mutex_lock(&pager->lock);
+	pager->slow_number++;
+	while ((page = ts_cursor_next(pager, &cursor))) {
+		if (page->mark != pager->slow_number)
+			page->wanted = 0;
+		page->mark = pager->slow_number;
+		bytes += want(pager, page, cursor.range);
+	}
+	bytes += pager->other_bytes + pinned_beside(pager, &pager->used) +
+	         pinned_beside(pager, &pager->spare);
+	fits = bytes <= pager->account.limit_bytes;
+	ts_mutex_unlock(&pager->lock);
+	return fits;
+}
+
 static int bring_missing(struct ts_pager *pager, const struct ts_range *ranges,
         size_t count, unsigned int flags, struct ts_shortage *ret_shortage)
 {

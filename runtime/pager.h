@@ -172,6 +172,13 @@ int ts_pager_begin(struct ts_pager *pager, const struct ts_range *ranges,
         uint64_t *ret_in_bytes, uint64_t *ret_out_bytes,
         struct ts_shortage *ret_shortage);
 
+/*
+ * True where all of @ranges could be there at once, by what is in other use and
+ * has to stay just now.
+ */
+bool ts_pager_could_hold(
+        struct ts_pager *pager, const struct ts_range *ranges, size_t count);
+
 /* The op was issued on @stream, or not at all. */
 void ts_pager_end(struct ts_pager *pager, const struct ts_range *ranges,
         size_t count, ts_stream_key stream, bool issued);

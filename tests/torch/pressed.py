@@ -10,6 +10,8 @@
   tight       a limit close to the least there is
   beyond      a model far larger than the device
   fragmented  free memory in small pieces: no copy is needed
+  replay      proofs and values made again need no memory that the program
+              would not need without them
   gpu-check   scripts/gpu-check holds on the simulated GPU: what is checked under
               limits on a real one, by a thread that asks NVML
   unmapped    what is moved out is not there: every use of it is seen
@@ -28,6 +30,7 @@ from repeat import Runner
 from runner import Case, Failure, expect, expect_equal
 
 import capping
+import proving
 
 MIB = 1 << 20
 SHARES = (90, 70, 50, 30, 20)
@@ -323,6 +326,29 @@ def fragmented(*arguments):
     expect_equal(seen, (0, 0), "bytes moved")
 
 
+def replay_at_least():
+    """At the least limit proofs give way, and nothing else is seen of them."""
+    spec = tagged(
+        TRAIN_GPT, *proving.LARGE, 18, "--dropout", 0.1,
+        settings=(("TAPESWAP_HELPER", "inline"),),
+    )
+    unlimited = run_once(spec)
+    _, limit = capping.run_capped(spec, limit_at(unlimited.report, LEAST))
+    proved = Spec(
+        spec.script,
+        spec.arguments,
+        settings=(*spec.settings, ("TAPESWAP_REPLAY", "1")),
+    )
+    outcome = checked(launch(capping.capped(proved, limit)))
+    peak = outcome.report["physical_peak_bytes"]
+    expect(peak <= limit, f"physical peak {peak} over {limit}")
+    expect_equal(
+        capping.printed(outcome), capping.printed(unlimited), "output"
+    )
+    expect("proof: " in outcome.err, "nothing was to be proved")
+    expect_equal(outcome.status["shortages"], 0, "refusals")
+
+
 def gpu_check():
     """Its limits are held and its losses are equal; nothing is left out."""
     python = ROOT / "build/venv/bin/python"
@@ -443,6 +469,7 @@ def all_cases():
             "torch/pressed/fragmented/small", lambda: fragmented("--small")
         ),
         Case("torch/pressed/tight", tight),
+        Case("torch/pressed/replay", replay_at_least, full=True),
         Case("torch/pressed/gpu-check", gpu_check, full=True),
         Case("torch/pressed/flat", lambda: flat(100, 1000), full=True),
         Case(

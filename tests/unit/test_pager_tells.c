@@ -100,6 +100,29 @@ START_TEST(whole_steps_are_told_from_first_ops)
 }
 END_TEST
 
+START_TEST(what_could_be_there_at_once_is_told)
+{
+	struct ts_range both[2];
+	uint64_t a, b;
+
+	setup_with(8, 64);
+	a = alloc(6 * PAGE);
+	b = alloc(6 * PAGE);
+	both[0] = range(a, 4 * PAGE);
+	both[1] = range(b, 4 * PAGE);
+	ck_assert(ts_pager_could_hold(pager, both, 2));
+	both[1] = range(b, 5 * PAGE);
+	ck_assert(!ts_pager_could_hold(pager, both, 2));
+	/* Beside what stays. */
+	pin(b, 6 * PAGE);
+	both[0] = range(a, 2 * PAGE);
+	ck_assert(ts_pager_could_hold(pager, both, 1));
+	both[0] = range(a, 3 * PAGE);
+	ck_assert(!ts_pager_could_hold(pager, both, 1));
+	teardown();
+}
+END_TEST
+
 START_TEST(call_that_the_driver_refused_is_told)
 {
 	uint64_t a, b;
@@ -125,6 +148,7 @@ static void add(TCase *tests)
 	tcase_add_test(tests, least_limit_does_for_earlier_ops_too);
 	tcase_add_test(tests, least_limit_is_not_rounded_up_to_pages);
 	tcase_add_test(tests, whole_steps_are_told_from_first_ops);
+	tcase_add_test(tests, what_could_be_there_at_once_is_told);
 	tcase_add_test(tests, call_that_the_driver_refused_is_told);
 }
 
