@@ -35,7 +35,7 @@ struct wish {
 
 /* What the wish allows beside that. */
 static bool suits(const struct ts_pager *pager, const struct wish *wish,
-        const struct ts_page *page)
+        struct ts_page *page)
 {
 	uint64_t now, period, next;
 
@@ -51,7 +51,7 @@ static bool suits(const struct ts_pager *pager, const struct wish *wish,
 	return !next || next > wish->clean_until;
 }
 
-static size_t rank_of(const struct order *order, const struct ts_page *page)
+static size_t rank_of(const struct order *order, struct ts_page *page)
 {
 	return 2 * ts_foresee_class(page, order->now, order->period) +
 	       !page->written;

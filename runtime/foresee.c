@@ -47,22 +47,26 @@ void ts_foresee_use(struct ts_foresee *foresee, struct ts_page *page)
 	        atomic_load_explicit(&foresee->now, memory_order_relaxed);
 
 	remember(page, (uint32_t)now);
-	page->next_use = period ? expected(page, now, period) : 0;
+	/* Worked out where it is asked for: most uses nobody asks about. */
+	page->used_at = period ? now : 0;
+	page->next_use = 0;
 }
 
-uint64_t ts_foresee_next(
-        const struct ts_page *page, uint64_t now, uint64_t period)
+uint64_t ts_foresee_next(struct ts_page *page, uint64_t now, uint64_t period)
 {
-	uint64_t next = page->next_use;
+	uint64_t next;
 
+	if (page->used_at)
+		page->next_use = expected(page, page->used_at, period);
+	page->used_at = 0;
+	next = page->next_use;
 	/* Used before the step was known, or not when it was expected. */
 	if (next <= now)
 		next = expected(page, now, period);
 	return next > now ? next : 0;
 }
 
-size_t ts_foresee_class(
-        const struct ts_page *page, uint64_t now, uint64_t period)
+size_t ts_foresee_class(struct ts_page *page, uint64_t now, uint64_t period)
 {
 	uint64_t next = ts_foresee_next(page, now, period), away;
 

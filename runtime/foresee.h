@@ -27,14 +27,12 @@ struct ts_foresee {
 void ts_foresee_use(struct ts_foresee *foresee, struct ts_page *page);
 
 /* Number of the op that is expected to use the page next; 0: none is. */
-uint64_t ts_foresee_next(
-        const struct ts_page *page, uint64_t now, uint64_t period);
+uint64_t ts_foresee_next(struct ts_page *page, uint64_t now, uint64_t period);
 
 /*
  * How far away the page's next use is, below TS_FORESEE_CLASSES; @period is
  * what foresee's was when the caller looked, not 0.
  */
-size_t ts_foresee_class(
-        const struct ts_page *page, uint64_t now, uint64_t period);
+size_t ts_foresee_class(struct ts_page *page, uint64_t now, uint64_t period);
 
 #endif

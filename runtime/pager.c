@@ -315,9 +315,8 @@ static void touch_all(struct ts_pager *pager, const struct ts_range *ranges,
 	}
 }
 
-static bool begin_resident(struct ts_pager *pager,
-        const struct ts_range *ranges, size_t count, unsigned int flags,
-        struct ts_fence *fence)
+static bool all_resident(const struct ts_pager *pager,
+        const struct ts_range *ranges, size_t count)
 {
 	struct ts_cursor cursor = ts_cursor_at(ranges, count);
 	struct ts_page *page;
@@ -325,10 +324,40 @@ static bool begin_resident(struct ts_pager *pager,
 	while ((page = ts_cursor_next(pager, &cursor)))
 		if (!page->resident)
 			return false;
-	cursor = ts_cursor_at(ranges, count);
-	while ((page = ts_cursor_next(pager, &cursor)))
+	return true;
+}
+
+/* Undoes what was held before @missing, the first that is not resident. */
+static void let_go_before(struct ts_pager *pager, const struct ts_range *ranges,
+        size_t count, const struct ts_page *missing)
+{
+	struct ts_cursor cursor = ts_cursor_at(ranges, count);
+	struct ts_page *page;
+
+	while ((page = ts_cursor_next(pager, &cursor)) != missing)
+		let_go(pager, page);
+}
+
+/* In one walk: most ops find all that they use. */
+static bool begin_resident(struct ts_pager *pager,
+        const struct ts_range *ranges, size_t count, unsigned int flags,
+        struct ts_fence *fence)
+{
+	struct ts_cursor cursor = ts_cursor_at(ranges, count);
+	struct ts_page *page;
+
+	/* What is touched for an op that cannot run would stay pinned. */
+	if (flags & TS_BEGIN_CAPTURING && !all_resident(pager, ranges, count))
+		return false;
+	while ((page = ts_cursor_next(pager, &cursor))) {
+		if (!page->resident) {
+			let_go_before(pager, ranges, count, page);
+			return false;
+		}
 		hold(pager, page);
-	touch_all(pager, ranges, count, flags, fence);
+		touch(pager, page, cursor.range->access, flags);
+		add_fence(pager, page, cursor.range->access, fence);
+	}
 	return true;
 }
 

@@ -127,11 +127,29 @@ struct ts_cursor {
 	size_t unit, last;
 };
 
-struct ts_cursor ts_cursor_at(const struct ts_range *ranges, size_t count);
+static inline struct ts_cursor ts_cursor_at(
+        const struct ts_range *ranges, size_t count)
+{
+	return (struct ts_cursor){.range = ranges, .end = ranges + count};
+}
+
+/* The first page of the next range that has any. */
+struct ts_page *ts_cursor_enter(
+        const struct ts_pager *pager, struct ts_cursor *cursor);
 
 /* The next page, with its range in cursor->range; NULL at the end. */
-struct ts_page *ts_cursor_next(
-        const struct ts_pager *pager, struct ts_cursor *cursor);
+static inline struct ts_page *ts_cursor_next(
+        const struct ts_pager *pager, struct ts_cursor *cursor)
+{
+	if (cursor->segment) {
+		cursor->unit = cursor->segment->units[cursor->unit].page->end;
+		if (cursor->unit <= cursor->last)
+			return cursor->segment->units[cursor->unit].page;
+		cursor->segment = NULL;
+		cursor->range++;
+	}
+	return ts_cursor_enter(pager, cursor);
+}
 
 /*
  * Cuts and joins the pages of @ranges that are not resident, so that they hold

@@ -5,11 +5,6 @@
 #include "agent/base/log.h"
 #include "runtime/pager_internal.h"
 
-struct ts_cursor ts_cursor_at(const struct ts_range *ranges, size_t count)
-{
-	return (struct ts_cursor){.range = ranges, .end = ranges + count};
-}
-
 static bool enter_range(const struct ts_pager *pager, struct ts_cursor *cursor)
 {
 	const struct ts_range *range = cursor->range;
@@ -29,19 +24,9 @@ static bool enter_range(const struct ts_pager *pager, struct ts_cursor *cursor)
 	return true;
 }
 
-struct ts_page *ts_cursor_next(
+struct ts_page *ts_cursor_enter(
         const struct ts_pager *pager, struct ts_cursor *cursor)
 {
-	if (cursor->segment) {
-		const struct ts_page *page =
-		        cursor->segment->units[cursor->unit].page;
-
-		cursor->unit = ts_page_first(page) + page->count;
-		if (cursor->unit > cursor->last) {
-			cursor->segment = NULL;
-			cursor->range++;
-		}
-	}
 	while (!cursor->segment) {
 		if (cursor->range == cursor->end)
 			return NULL;

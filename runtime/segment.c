@@ -13,6 +13,7 @@ static void set_page(struct ts_page *page, struct ts_segment *segment,
 	page->segment = segment;
 	page->units = segment->units + first;
 	page->count = count;
+	page->end = first + count;
 	page->address = segment->base + first * segment->unit_bytes;
 	page->bytes = count * segment->unit_bytes;
 	page->live_units = 0;
@@ -159,11 +160,9 @@ struct ts_segment *ts_segment_of(const struct ts_map *map, uint64_t address)
 
 struct ts_page *ts_page_after(const struct ts_page *page)
 {
-	size_t next = ts_page_first(page) + page->count;
-
-	if (next == page->segment->unit_count)
+	if (page->end == page->segment->unit_count)
 		return NULL;
-	return page->segment->units[next].page;
+	return page->segment->units[page->end].page;
 }
 
 int ts_page_cut(struct ts_page *page, size_t at)
@@ -180,6 +179,7 @@ int ts_page_cut(struct ts_page *page, size_t at)
 	rest->former_op = page->former_op;
 	rest->former = page->former;
 	rest->next_use = page->next_use;
+	rest->used_at = page->used_at;
 	memcpy(rest->uses, page->uses, sizeof(rest->uses));
 	rest->use_at = page->use_at;
 	rest->pins = page->pins;

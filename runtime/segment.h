@@ -47,7 +47,7 @@ struct ts_page {
 	struct ts_list alias; /* in chunk->mappers of what is mapped */
 	struct ts_segment *segment;
 	struct ts_unit *units;
-	size_t count; /* of units */
+	size_t count, end; /* of units; of the segment's, one past its last */
 	uint64_t address, bytes;
 	struct ts_chunk *chunk;   /* whose tenant it is, or NULL */
 	struct ts_chunk *mapping; /* what is mapped at the address, or NULL */
@@ -63,6 +63,7 @@ struct ts_page {
 	uint64_t mark;               /* last slow path that counted it */
 	size_t wanted;               /* its units that one wants; see mark */
 	uint64_t next_use;           /* when it is expected; see foresee.h */
+	uint64_t used_at;            /* 0, or the use next_use is to follow */
 	uint32_t uses[TS_PAGE_USES]; /* ring of when it was used */
 	uint8_t use_at;              /* where the last one stands */
 	uint8_t pins;                /* enum ts_pin, as bits */
@@ -118,7 +119,7 @@ struct ts_segment *ts_segment_of(const struct ts_map *map, uint64_t address);
 
 static inline size_t ts_page_first(const struct ts_page *page)
 {
-	return (size_t)(page->units - page->segment->units);
+	return page->end - page->count;
 }
 
 /* The page after @page in its segment, or NULL. */
