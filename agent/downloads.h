@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/agent.h"
 #include "agent/op.h"
 
 #define TS_DOWNLOADS_MAX 64
@@ -21,7 +22,9 @@ struct ts_download {
 
 struct ts_downloads {
 	struct ts_download list[TS_DOWNLOADS_MAX];
-	unsigned int next; /* the oldest one gives way */
+	unsigned int next; /* the oldest one gives way: */
+	/* By device, the last op among those; whatever it wrote, wherever. */
+	uint64_t lost[TS_AGENT_DEVICES];
 };
 
 /* @op, just issued, writes to op->host. */

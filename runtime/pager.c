@@ -17,6 +17,13 @@ void ts_unit_forget(struct ts_pager *pager, struct ts_unit *unit)
 	unit->slot = NULL;
 }
 
+void ts_pager_new_life(struct ts_pager *pager)
+{
+	static _Atomic uint64_t lives;
+
+	pager->life = atomic_fetch_add(&lives, 1) + 1;
+}
+
 static void init_parts(
         struct ts_pager *pager, const struct ts_pager_options *options)
 {
@@ -57,6 +64,7 @@ int ts_pager_create(const struct ts_gpu_ops *ops,
 		return rc;
 	pager->ops = ops;
 	pager->device = options->device;
+	ts_pager_new_life(pager);
 	pager->account.ops = ops;
 	rc = ts_gpu_errno(ops->ctx_get_current(&pager->context));
 	if (!rc)
@@ -549,21 +557,42 @@ static int begin_missing(struct ts_pager *pager, const struct ts_range *ranges,
 	return rc;
 }
 
-/* The stream's entry, with what it waits for already taken off @fence. */
+/* What this thread's own stream waits for: threads' streams have one key. */
+static __thread struct {
+	uint64_t life;
+	ts_stream_key key;
+	struct ts_fence waits;
+} own_stream __attribute__((tls_model("initial-exec")));
+
+/* What the stream waits for already; NULL: nobody knows. Lock held. */
+static struct ts_fence *waits_of(struct ts_pager *pager, ts_stream_key key)
+{
+	struct ts_stream *entry = ts_streams_entry(&pager->streams, key);
+
+	if (!(key & TS_STREAM_PER_THREAD))
+		return entry ? &entry->waits : NULL;
+	if (own_stream.life != pager->life || own_stream.key != key) {
+		own_stream.life = pager->life;
+		own_stream.key = key;
+		own_stream.waits = (struct ts_fence){0};
+	}
+	return &own_stream.waits;
+}
+
+/* Takes what the stream waits for already off @fence. */
 static void less_known(struct ts_pager *pager, ts_stream_key key,
         const struct ts_fence *fence, struct ts_fence *rest)
 {
-	const struct ts_stream *entry = ts_streams_entry(&pager->streams, key);
+	const struct ts_fence *waits = waits_of(pager, key);
 
 	*rest = *fence;
-	/* Threads' streams have one key. */
-	if (!entry || key & TS_STREAM_PER_THREAD)
+	if (!waits)
 		return;
-	if (rest->op <= entry->waits.op)
+	if (rest->op <= waits->op)
 		rest->op = 0;
-	if (rest->out <= entry->waits.out)
+	if (rest->out <= waits->out)
 		rest->out = 0;
-	if (rest->in <= entry->waits.in)
+	if (rest->in <= waits->in)
 		rest->in = 0;
 }
 
@@ -572,8 +601,7 @@ static CUresult order(
 {
 	CUstream handle = (CUstream)(uintptr_t)stream;
 	CUcontext context = NULL;
-	struct ts_stream *entry;
-	struct ts_fence rest;
+	struct ts_fence rest, *waits;
 	CUresult rc = CUDA_SUCCESS;
 	ts_stream_key key;
 
@@ -593,9 +621,9 @@ static CUresult order(
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	ts_mutex_lock(&pager->lock);
-	entry = ts_streams_entry(&pager->streams, key);
-	if (entry)
-		ts_fence_join(&entry->waits, &rest);
+	waits = waits_of(pager, key);
+	if (waits)
+		ts_fence_join(waits, &rest);
 	ts_mutex_unlock(&pager->lock);
 	return rc;
 }

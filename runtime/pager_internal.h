@@ -45,6 +45,8 @@ struct ts_pager {
 	uint64_t unit_bytes;
 	bool unmaps; /* what leaves is unmapped at once */
 
+	uint64_t life; /* differs between pagers, and when a context goes */
+
 	struct ts_mutex lock, gate, pinning;
 	struct ts_helper helper;
 	pthread_cond_t idle; /* some op ended; with lock */
@@ -295,6 +297,9 @@ CUresult ts_pager_strip_page(struct ts_pager *pager, struct ts_page *page);
 /* True where an allocation of so much can be placed; says why not. */
 bool ts_pager_can_ever_fit(struct ts_pager *pager, uint64_t bytes,
         struct ts_shortage *ret_shortage);
+
+/* What threads know of their streams is forgotten. Lock held, or none yet. */
+void ts_pager_new_life(struct ts_pager *pager);
 
 /* Makes the pager's context current; false where it already is. */
 bool ts_pager_enter_context(struct ts_pager *pager);

@@ -12,6 +12,7 @@ void ts_pager_context_gone(struct ts_pager *pager, CUcontext context)
 	ts_mutex_lock(&pager->gate);
 	ts_mutex_lock(&pager->lock);
 	ts_streams_context_gone(&pager->streams, context);
+	ts_pager_new_life(pager);
 	ts_mutex_unlock(&pager->lock);
 	ts_mutex_unlock(&pager->gate);
 }
@@ -113,6 +114,7 @@ static CUresult move_house(struct ts_pager *pager, CUcontext context)
 	ts_pager_leave_context(pager, entered);
 	ts_mutex_lock(&pager->lock);
 	pager->context = context;
+	ts_pager_new_life(pager);
 	ts_mutex_unlock(&pager->lock);
 	return CUDA_SUCCESS;
 }

@@ -246,6 +246,43 @@ static void finish_streams(void)
 	ts_mutex_finish(&lock);
 }
 
+static unsigned int device_waits;
+
+static CUresult count_wait(CUstream stream, CUevent event, unsigned int flags)
+{
+	device_waits++;
+	return fake_gpu_ops.stream_wait_event(stream, event, flags);
+}
+
+/* Its stream has no handle that tells it from other threads'. */
+START_TEST(stream_of_a_thread_waits_for_a_copy_once)
+{
+	unsigned int before;
+	uint64_t a, b;
+
+	setup_with(6, 64);
+	ops = fake_gpu_ops;
+	ops.stream_wait_event = count_wait;
+	use_ops();
+	pager->in.ops = &ops;
+	a = alloc(4 * PAGE);
+	b = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, TS_STREAM_PER_THREAD), 0);
+	ck_assert_int_eq(write_op(b, 4 * PAGE, 2, TS_STREAM_PER_THREAD), 0);
+	before = device_waits;
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 3, TS_STREAM_PER_THREAD), 0);
+	ck_assert_uint_gt(device_waits, before);
+	before = device_waits;
+	for (int i = 4; i < 20; i++)
+		ck_assert_int_eq(
+		        write_op(a, 4 * PAGE, i, TS_STREAM_PER_THREAD), 0);
+	ck_assert_uint_eq(device_waits, before);
+	expect_bytes(a, 4 * PAGE, 19);
+	expect_bytes(b, 4 * PAGE, 2);
+	teardown();
+}
+END_TEST
+
 START_TEST(ops_of_a_stream_destroyed_meanwhile_are_waited_for)
 {
 	issue_on(STREAM_B);
@@ -273,6 +310,7 @@ END_TEST
 
 static void add_tests(TCase *tests)
 {
+	tcase_add_test(tests, stream_of_a_thread_waits_for_a_copy_once);
 	tcase_add_test(tests, plan_takes_no_page_that_an_op_has_just_taken_up);
 	tcase_add_test(tests, plan_waits_for_the_device_a_while_only);
 	tcase_add_test(tests, plan_leaves_pinned_pages_out);

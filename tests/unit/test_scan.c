@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tables of addresses that kernels write, where what they name does not fit. */
+/*
+ * Tables of addresses that kernels write, where what they name does not fit;
+ * and host memory that is read before the device is done with it.
+ */
 #include "agent/agent_internal.h"
 #include "tests/unit/pager_fixture.h"
 
@@ -128,11 +131,47 @@ START_TEST(table_that_is_freed_refuses_nothing)
 }
 END_TEST
 
+#define DOWNLOADS (TS_DOWNLOADS_MAX + 6)
+
+START_TEST(downloads_that_gave_way_are_waited_for)
+{
+	static uint64_t host[DOWNLOADS];
+	uint64_t table, first = 0;
+	bool done;
+
+	start(8);
+	table = block(PAGE);
+	for (int i = 0; i < DOWNLOADS; i++) {
+		struct ts_op op;
+
+		ts_op_init(&op, TS_OP_COPY, "MemcpyDtoH");
+		op.host = (uint64_t)(uintptr_t)&host[i];
+		op.bytes = sizeof(host[i]);
+		ts_op_touch(&op, &ts_agent.blocks, table, 0, TS_ACCESS_READ);
+		ck_assert_int_eq(write_op(table, PAGE, i, STREAM_A), 0);
+		first = first ? first : ts_pager_last_op(pager);
+		ts_downloads_note(&op);
+		ts_op_finish(&op);
+	}
+	/* Not while something captures, and still to be waited for then. */
+	atomic_store(&ts_agent.capturing, 1);
+	ck_assert(!ts_downloads_wait(&host[0], sizeof(host[0])));
+	atomic_store(&ts_agent.capturing, 0);
+	ck_assert(ts_downloads_wait(&host[0], sizeof(host[0])));
+	ts_mutex_lock(&pager->lock);
+	done = ts_streams_done(&pager->streams, first);
+	ts_mutex_unlock(&pager->lock);
+	ck_assert(done);
+	stop();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
 	tcase_add_test(tests, what_a_written_table_names_stays);
 	tcase_add_test(tests, ops_are_refused_until_what_a_table_names_fits);
 	tcase_add_test(tests, table_that_is_freed_refuses_nothing);
+	tcase_add_test(tests, downloads_that_gave_way_are_waited_for);
 }
 
 int main(void)
