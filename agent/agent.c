@@ -47,6 +47,7 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 	                                    ? config->host_limit.value
 	                                    : ts_hostmem_default_limit();
 	ts_mutex_init(&ts_agent.lock, TS_RANK_AGENT);
+	ts_mutex_init(&ts_agent.reading, TS_RANK_STATUS);
 	ts_captures_init(&ts_agent.captures);
 	ts_graphs_init(&ts_agent.graphs);
 	ts_virtual_init();

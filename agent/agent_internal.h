@@ -16,7 +16,7 @@ struct ts_agent_device {
 	_Atomic(struct ts_pager *) pager;
 	CUcontext primary; /* as last retained; guarded by ts_agent.lock */
 	uint32_t peers;    /* bit n: device n reaches it; guarded likewise */
-	/* Guarded by ts_agent.lock: figures of pagers that are gone. */
+	/* Guarded by ts_agent.reading: figures of pagers that are gone. */
 	struct ts_pager_stats past;
 	bool has_past;
 };
@@ -73,6 +73,7 @@ struct ts_agent {
 	bool follows;
 
 	struct ts_mutex lock;
+	struct ts_mutex reading; /* a pager goes while nobody reads of it */
 	struct ts_agent_device devices[TS_AGENT_DEVICES];
 	struct ts_blocks blocks;
 	struct ts_funcs funcs;

@@ -331,11 +331,13 @@ static void device_gone(int device)
 		        &allocation, ts_agent_tell_dead, NULL);
 	if (!pager)
 		return;
+	ts_mutex_lock(&ts_agent.reading);
+	ts_pager_stats(pager, &place->past);
+	place->has_past = true;
 	ts_mutex_lock(&ts_agent.lock);
 	atomic_store(&place->pager, NULL);
 	ts_mutex_unlock(&ts_agent.lock);
-	ts_pager_stats(pager, &place->past);
-	place->has_past = true;
+	ts_mutex_unlock(&ts_agent.reading);
 	ts_pager_destroy(pager, true);
 }
 

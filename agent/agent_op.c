@@ -253,6 +253,7 @@ static void end_followed(struct ts_op *op, CUresult result)
 		ts_tape_count(&ts_agent.tape, op);
 	ts_profiler_end(op, result == CUDA_SUCCESS);
 	ts_op_finish(op);
+	ts_status_refresh();
 }
 
 void ts_agent_op_end(struct ts_op *op, CUresult result)

@@ -46,7 +46,7 @@ out:
 	return rc;
 }
 
-/* The last failures that were told. */
+/* More failures than these tell nobody anything. */
 #define TOLD_MAX 8
 
 static bool is_told(const char *setting, const char *path, int rc)
@@ -56,7 +56,15 @@ static bool is_told(const char *setting, const char *path, int rc)
 
 	cause = ts_hash(cause, path, strlen(path));
 	cause = ts_hash_word(cause, (uint64_t)-rc);
-	return atomic_exchange(&told[cause % TOLD_MAX], cause) == cause;
+	for (size_t i = 0; i < TOLD_MAX; i++) {
+		uint_least64_t slot = 0;
+
+		if (atomic_compare_exchange_strong(&told[i], &slot, cause))
+			return false;
+		if (slot == cause)
+			return true;
+	}
+	return true;
 }
 
 int ts_json_write_setting(

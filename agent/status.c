@@ -2,6 +2,7 @@
 #include "agent/status.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,26 +18,27 @@
 #include "agent/recorder.h"
 #include "agent/remake.h"
 #include "agent/tape_json.h"
+#include "runtime/helper.h"
 #include "runtime/vmm_calls.h"
 
-/* Rewriting the status as the program goes on takes so much of its time, 1/n.
- */
-#define REST        100
-#define REST_NS_MAX 2000000000ull
+/* No more often is the status rewritten as the program goes on. */
+#define REST_NS 1000000000ull
 
-/* Where no step is known it is rewritten after so many ops. */
+/* Where no step is known the clock is looked at after so many ops. */
 #define UNKNOWN_STEP_OPS 1024
 
 /* At the end, for a thread that is rewriting it. */
 #define BUSY_TRIES   100
 #define BUSY_WAIT_US 1000
 
-/* When the status was last looked at; a thread at a time, by busy. */
+/* When the status was last looked at. */
 static struct {
-	atomic_bool busy;
 	_Atomic uint64_t count, steps; /* ops, and steps where they are known */
-	uint64_t not_before_ns;        /* of the one that is busy */
-} refresh;
+	_Atomic uint64_t not_before_ns;
+	atomic_bool busy; /* a thread writes, or all is written */
+	pthread_once_t once;
+	struct ts_helper helper; /* that writes: no launching thread does */
+} refresh = {.once = PTHREAD_ONCE_INIT};
 
 struct tape_figures {
 	uint64_t totals[TS_OP_KIND_COUNT];
@@ -46,18 +48,19 @@ struct tape_figures {
 bool ts_status_device(int device, struct ts_pager_stats *ret_stats)
 {
 	struct ts_agent_device *place = &ts_agent.devices[device];
-	struct ts_pager *pager = ts_agent_pager(device);
+	struct ts_pager *pager;
 	bool found = true;
 
+	ts_mutex_lock(&ts_agent.reading);
+	pager = ts_agent_pager(device);
 	if (pager) {
 		ts_pager_stats(pager, ret_stats);
-		return true;
+	} else {
+		found = place->has_past;
+		if (found)
+			*ret_stats = place->past;
 	}
-	ts_mutex_lock(&ts_agent.lock);
-	found = place->has_past;
-	if (found)
-		*ret_stats = place->past;
-	ts_mutex_unlock(&ts_agent.lock);
+	ts_mutex_unlock(&ts_agent.reading);
 	return found;
 }
 
@@ -228,10 +231,10 @@ static json_t *status_json(const struct tape_figures *tape, bool complete)
 	json_object_set_new(
 	        json, "vmm_calls", json_integer((json_int_t)ts_vmm_calls()));
 	json_object_set_new(json, "devices", devices);
-	plan = ts_remake_status();
+	/* Figures that others change until the end. */
+	plan = complete ? ts_remake_status() : NULL;
 	if (plan)
 		json_object_set_new(json, "remade", plan);
-	/* Figures that others change until the end. */
 	plan = complete ? ts_planned_status() : NULL;
 	if (plan)
 		json_object_set_new(json, "plan", plan);
@@ -284,28 +287,57 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void ts_status_refresh(void)
+static void write_so_far(void *data, unsigned int what)
 {
-	uint64_t count = atomic_load_explicit(
-	        &ts_agent.tape.pace.count, memory_order_relaxed);
-	uint64_t steps = ts_profiler_steps(), begin, rest;
 	struct tape_figures tape;
 
-	if (!*ts_agent.config.status || !is_due(count, steps) ||
-	        atomic_load(&ts_agent.stopped) ||
-	        atomic_exchange(&refresh.busy, true))
+	(void)data;
+	(void)what;
+	if (atomic_exchange(&refresh.busy, true))
 		return;
-	begin = now_ns();
-	atomic_store(&refresh.count, count);
-	atomic_store(&refresh.steps, steps);
-	if (begin >= refresh.not_before_ns) {
+	if (!atomic_load(&ts_agent.stopped)) {
 		read_tape(&tape);
 		write_status(&tape, false);
-		rest = REST * (now_ns() - begin);
-		refresh.not_before_ns =
-		        now_ns() + (rest < REST_NS_MAX ? rest : REST_NS_MAX);
 	}
 	atomic_store(&refresh.busy, false);
+}
+
+/* When ops run already: the driver's own exit handler is the older one. */
+static void make_helper(void)
+{
+	ts_helper_init(&refresh.helper,
+	        ts_agent.config.helper == TS_HELPER_THREAD, write_so_far, NULL);
+}
+
+void ts_status_refresh(void)
+{
+	uint64_t count, steps, now;
+
+	if (!*ts_agent.config.status)
+		return;
+	count = atomic_load_explicit(
+	        &ts_agent.tape.pace.count, memory_order_relaxed);
+	steps = ts_profiler_steps();
+	if (!is_due(count, steps) || atomic_load(&ts_agent.stopped))
+		return;
+	atomic_store(&refresh.count, count);
+	atomic_store(&refresh.steps, steps);
+	now = now_ns();
+	if (now < atomic_load(&refresh.not_before_ns))
+		return;
+	atomic_store(&refresh.not_before_ns, now + REST_NS);
+	pthread_once(&refresh.once, make_helper);
+	ts_helper_ask(&refresh.helper, TS_HELP_STATUS);
+}
+
+/* Nobody is at work on it then, nor will be. */
+static void stop_refresh(void)
+{
+	pthread_once(&refresh.once, make_helper);
+	ts_helper_stop(&refresh.helper, true);
+	for (int i = 0; i < BUSY_TRIES && atomic_exchange(&refresh.busy, true);
+	        i++)
+		usleep(BUSY_WAIT_US);
 }
 
 void ts_status_write_all(void)
@@ -322,11 +354,9 @@ void ts_status_write_all(void)
 	if (plan && ts_json_write_setting(
 	                    plan, "TAPESWAP_PLAN", file, JSON_COMPACT))
 		file = "";
-	/* Who is at work on it now would write it after its end. */
-	for (int i = 0; i < BUSY_TRIES && atomic_exchange(&refresh.busy, true);
-	        i++)
-		usleep(BUSY_WAIT_US);
-	if (*config->status)
+	if (*config->status) {
+		stop_refresh();
 		write_status(&tape, true);
+	}
 	say_all(&tape, file);
 }

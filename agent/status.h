@@ -16,8 +16,9 @@
 void ts_status_write_all(void);
 
 /*
- * After an op, on any thread, with no lock held: rewrites the status where
- * another step is over, or many ops, unless that would take too much time.
+ * After an op, on any thread, with no lock held: has the status rewritten, by a
+ * helper thread where TAPESWAP_HELPER allows one, when a step is over, or many
+ * ops, but no more than once a second.
  */
 void ts_status_refresh(void);
 

@@ -11,6 +11,7 @@
 #include "agent/base/log.h"
 #include "intercept/driver.h"
 #include "intercept/guard.h"
+#include "intercept/hook_exit.h"
 #include "intercept/hook_step.h"
 
 _Atomic int ts_phase = TS_PHASE_FRESH;
@@ -45,6 +46,7 @@ static int start_phase(void)
 	if (rc == TS_AGENT_OFF)
 		return TS_PHASE_OFF;
 	ts_step_check_range();
+	ts_exit_init();
 	pthread_atfork(NULL, NULL, after_fork_in_child);
 	return TS_PHASE_ACTIVE;
 }

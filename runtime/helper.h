@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A thread that does for the pager of one device what would keep a launching
- * thread waiting and can be done apart from it: pinning host memory before it
- * is needed, and moving pages ahead of need. It is started when first asked;
- * inline there is none, and whoever asks does the work.
+ * A thread that does what would keep a launching thread waiting and can be done
+ * apart from it. The pager of one device has it pin host memory before that is
+ * needed, and move pages ahead of need; the agent has one write its status. It
+ * is started when first asked; inline there is none, and whoever asks does the
+ * work.
  *
  * Any thread asks, holding no lock. Around a fork the helper stands still; a
  * child has none, and does the work itself.
@@ -18,8 +19,9 @@
 
 /* What can be asked for, as bits; the work of one comes in this order. */
 enum ts_help {
-	TS_HELP_PIN = 1,   /* host memory, see hostpool.h */
-	TS_HELP_AHEAD = 2, /* see ahead.c; the asker's if not in time */
+	TS_HELP_PIN = 1,    /* host memory, see hostpool.h */
+	TS_HELP_AHEAD = 2,  /* see ahead.c; the asker's if not in time */
+	TS_HELP_STATUS = 4, /* the file of TAPESWAP_STATUS is rewritten */
 };
 
 struct ts_helper {

@@ -26,6 +26,7 @@ enum ts_rank {
 	TS_RANK_PINNING, /* who has the driver pin host memory for one device */
 	TS_RANK_GRAPHS,  /* graphs that exist */
 	TS_RANK_VIRTUAL, /* the program's own virtual memory */
+	TS_RANK_STATUS,  /* pagers are there while figures are read */
 	TS_RANK_PAGER,   /* pages, chunks, streams of one device */
 	TS_RANK_BLOCKS,  /* block registry */
 	TS_RANK_FUNCS,   /* functions and their parameter layouts */
