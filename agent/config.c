@@ -69,6 +69,10 @@ static const struct ts_setting settings[] = {
                 "how ops are timed for the profile: by pairs of events, or by "
                 "CUPTI's records where no other tool uses it",
                 offsetof(struct ts_config, timing)},
+        {"TAPESWAP_VERIFY", TS_SETTING_COUNT, "1000", NULL,
+                "steps in which values are made again before one step looks "
+                "whether they still come out the same; 0: never",
+                offsetof(struct ts_config, verify)},
 };
 
 #define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
@@ -90,6 +94,8 @@ static const char *accepted(const struct ts_setting *setting)
 		return setting->choices;
 	case TS_SETTING_BOOLEAN:
 		return "0 or 1";
+	case TS_SETTING_COUNT:
+		return "a whole number";
 	case TS_SETTING_FILE:
 		return "a file name with %p, %r or %% in it";
 	case TS_SETTING_TEXT:
@@ -113,6 +119,18 @@ static double parse_number(const char *text, const char **ret_end)
 			number += (*text - '0') * (place /= 10);
 	*ret_end = text;
 	return number;
+}
+
+/* Digits alone, up to a thousand million. */
+static int parse_count(const char *text, uint64_t *ret_count)
+{
+	const char *end;
+	double count = parse_number(text, &end);
+
+	if (!*text || *end || strchr(text, '.') || count > 1e9)
+		return -EINVAL;
+	*ret_count = (uint64_t)count;
+	return 0;
 }
 
 /* "12GiB", "1.5 MiB", "4096", "60%"; fractions only before a unit. */
@@ -195,6 +213,8 @@ static int parse_setting(struct ts_config *config,
 			return -EINVAL;
 		*(bool *)field = *text == '1';
 		return 0;
+	case TS_SETTING_COUNT:
+		return parse_count(text, field);
 	case TS_SETTING_FILE:
 		return ts_path_expand(text, field, TS_CONFIG_PATH_BYTES);
 	case TS_SETTING_TEXT:

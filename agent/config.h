@@ -43,6 +43,7 @@ enum ts_setting_type {
 	TS_SETTING_LIMIT,   /* the same, or % */
 	TS_SETTING_CHOICE,  /* one of a list of words */
 	TS_SETTING_BOOLEAN, /* 0 or 1 */
+	TS_SETTING_COUNT,   /* a whole number */
 	TS_SETTING_FILE,    /* %p and %r are replaced */
 	TS_SETTING_TEXT,    /* anything that is not too long */
 };
@@ -66,8 +67,9 @@ struct ts_config {
 	int log_level;              /* enum ts_log_level */
 	int timing;                 /* enum ts_timing_way */
 	bool replay;                /* what can be launched again is proved */
-	int helper;                 /* enum ts_helper_way */
-	bool unmaps;                /* what leaves the device, at once */
+	uint64_t verify; /* steps between two shadow steps; 0: none */
+	int helper;      /* enum ts_helper_way */
+	bool unmaps;     /* what leaves the device, at once */
 	bool strict;
 	bool ipc;
 	char plan[TS_CONFIG_PATH_BYTES]; /* "": none; placeholders replaced */

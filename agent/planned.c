@@ -598,6 +598,26 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
 	return true;
 }
 
+/* @made, or nothing, takes the place of @old. Lock held. */
+static void replace(
+        struct ts_planned_entry *old, const struct ts_planned_entry *made)
+{
+	uint64_t pager_ns = old->pager_ns;
+
+	if (planned.in_force == old)
+		end_force();
+	if (planned.now == old)
+		stand_off();
+	if (planned.told == old && !made)
+		forget_told();
+	ts_planned_cache_drop(&planned.cache, old);
+	if (!made)
+		return;
+	*old = *made;
+	old->pager_ns = pager_ns;
+	ts_planned_cache_add(&planned.cache, old);
+}
+
 /*
  * What is proved of the step of @old makes a plan for it that is shorter; it
  * takes the place of that one. Lock held. False: it does not.
@@ -615,24 +635,13 @@ static bool replace_plan(struct ts_pager *pager,
 	if (rc || !made.made.n_replays ||
 	        made.made.plan.predicted_step_ns >= old_ns) {
 		ts_log(TS_LOG_DEBUG,
-		        "plan: none better with values made again: %s, %.3f "
-		        "ms, %.3f without",
-		        rc ? strerror(-rc) : "made",
-		        (double)made.made.plan.predicted_step_ns * 1e-6,
-		        (double)old_ns * 1e-6);
+		        "plan: none better with values made again");
 		made.used = 1;
 		planned.cache.count++;
 		ts_planned_cache_drop(&planned.cache, &made);
 		return false;
 	}
-	if (planned.in_force == old)
-		end_force();
-	if (planned.now == old)
-		stand_off();
-	made.pager_ns = old->pager_ns;
-	ts_planned_cache_drop(&planned.cache, old);
-	*old = made;
-	ts_planned_cache_add(&planned.cache, old);
+	replace(old, &made);
 	old->number = ++planned.figures.plans;
 	ts_planned_clock_forget();
 	if (!old->pager_ns)
@@ -642,7 +651,7 @@ static bool replace_plan(struct ts_pager *pager,
 	return true;
 }
 
-void ts_planned_proved(const struct ts_observed *observed)
+void ts_planned_proved(const struct ts_observed *observed, bool demoted)
 {
 	struct ts_replay_candidates candidates;
 	struct ts_planned_entry *old;
@@ -655,9 +664,14 @@ void ts_planned_proved(const struct ts_observed *observed)
 	pager = ts_agent_pager(observed->devices[0].device);
 	ts_mutex_lock(&planned.lock);
 	old = ts_planned_cache_find(&planned.cache, &observed->step);
-	if (pager && candidates.count && old)
+	if (old && demoted && old->made.n_replays) {
+		replace(old, NULL);
+		ts_remake_by_plan(0, NULL, 0);
+		old = NULL;
+	}
+	if (pager && old && candidates.count)
 		made = replace_plan(pager, observed, &candidates, old);
-	else if (pager && candidates.count)
+	else if (pager && !old && (candidates.count || demoted))
 		made = plan_for(pager, observed, &candidates);
 	ts_mutex_unlock(&planned.lock);
 	ts_proof_candidates_finish(&candidates);

@@ -27,9 +27,10 @@ void ts_planned_missed(const struct ts_op *op);
 
 /*
  * What may be made again of a step is known: a plan for it that makes use of
- * that takes the place of the one there is. On a thread without any lock.
+ * that takes the place of the one there is. Where something @demoted was relied
+ * on that one goes in any case. On a thread without any lock.
  */
-void ts_planned_proved(const struct ts_observed *observed);
+void ts_planned_proved(const struct ts_observed *observed, bool demoted);
 
 struct ts_planned_figures {
 	uint64_t plans; /* that were made */

@@ -50,6 +50,7 @@ static void forget_step(void)
 	ts_closures_destroy(ts_proof.closures);
 	ts_proof.closures = NULL;
 	ts_proof.step = NULL;
+	ts_proof.verifying = false;
 	ts_proof.looked = false;
 	ts_proof.done = 0;
 	ts_proof.given_up = 0;
@@ -131,8 +132,10 @@ static void end(const char *how)
 	        count[TS_REFUSED_BY_RULE], count[TS_REFUSED_BY_PROOF],
 	        count[TS_NOT_TRIED]);
 	let_go(true);
+	ts_proof.verified += ts_proof.verifying;
 	atomic_store(&ts_proof.phase, TS_PROOF_IDLE);
-	if (ts_proof.closures && ts_agent.config.mode == TS_MODE_CAP)
+	if (ts_proof.closures && ts_agent.config.mode == TS_MODE_CAP &&
+	        !ts_remake_is_on())
 		ts_remake_start(ts_proof.closures);
 }
 
@@ -152,8 +155,40 @@ static bool take_results(void)
 		atomic_store(&ts_proof.phase, TS_PROOF_WAITING);
 		return false;
 	}
-	end("done");
+	end(ts_proof.verifying ? "looked again" : "done");
 	return true;
+}
+
+/* Values are made again for so long that it is time to look at all anew. */
+static void look_again(void)
+{
+	if (ts_proof_is_pending() ||
+	        !ts_remake_wants_look(ts_agent.config.verify))
+		return;
+	ts_proof.verifying = true;
+	ts_proof.given_up = 0;
+	ts_proof.waited = 0;
+	atomic_store(&ts_proof.phase, TS_PROOF_WAITING);
+}
+
+/*
+ * Closures were proved, or are not any more: what goes by them is planned
+ * anew. Takes the lock; none is held.
+ */
+static void tell(const struct ts_observed *step)
+{
+	bool demoted;
+
+	ts_mutex_lock(&ts_proof.lock);
+	demoted = ts_proof.demoted != ts_proof.told;
+	ts_proof.told = ts_proof.demoted;
+	ts_mutex_unlock(&ts_proof.lock);
+	if (demoted)
+		ts_log(TS_LOG_INFO,
+		        "proof: what came out the same does not any more: it "
+		        "is made again no longer");
+	ts_planned_proved(step, demoted);
+	ts_profiler_rewrite(step);
 }
 
 static bool begins_step(const struct ts_op *op)
@@ -217,15 +252,15 @@ CUresult ts_proof_comes(struct ts_op *op)
 	if (!ts_proof_is_pending() && !ts_remake_is_on())
 		return rc;
 	ts_mutex_lock(&ts_proof.lock);
-	if (ts_proof.step && ts_proof_is_pending() && comes(op))
-		settled = ts_proof.step;
-	else if (ts_remake_is_on())
+	if (ts_proof.step && ts_proof_is_pending() && comes(op)) {
+		/* A look that finds all as it was changes nothing. */
+		if (!ts_proof.verifying || ts_proof.demoted != ts_proof.told)
+			settled = ts_proof.step;
+	} else if (ts_remake_is_on() && !ts_proof_is_pending())
 		rc = ts_remake_comes(op, ts_proof.may_begin);
 	ts_mutex_unlock(&ts_proof.lock);
-	if (settled) {
-		ts_planned_proved(settled);
-		ts_profiler_rewrite(settled);
-	}
+	if (settled)
+		tell(settled);
 	return rc;
 }
 
@@ -241,6 +276,8 @@ void ts_proof_ready(const struct ts_op *op)
 
 void ts_proof_issued(const struct ts_op *op, bool issued)
 {
+	const struct ts_observed *settled = NULL;
+
 	if (!ts_proof_is_pending() && !ts_remake_is_on())
 		return;
 	ts_mutex_lock(&ts_proof.lock);
@@ -249,7 +286,13 @@ void ts_proof_issued(const struct ts_op *op, bool issued)
 	else if (ts_remake_is_on())
 		ts_remake_issued(op, issued);
 	ts_proof.may_begin = !op->spot.step || op->spot.ends;
+	if (ts_remake_is_on())
+		look_again();
+	if (!ts_proof_is_pending() && ts_proof.demoted != ts_proof.told)
+		settled = ts_proof.step;
 	ts_mutex_unlock(&ts_proof.lock);
+	if (settled)
+		tell(settled);
 }
 
 enum ts_verdict ts_proof_verdict(const struct ts_observed *step, uint32_t op)

@@ -696,22 +696,55 @@ static enum ts_verdict judge(
 	return found.word[1] ? TS_VERDICT_PROVED : TS_VERDICT_WRITES_NOTHING;
 }
 
+/* An op that is no longer proved takes its closures with it. */
+static enum ts_verdict worst_of(
+        const struct ts_closures *closures, const struct ts_closure *closure)
+{
+	for (uint32_t i = 0; i < closure->op_count; i++) {
+		enum ts_verdict verdict =
+		        ts_proof.verdicts[closures->op_list[closure->first_op +
+		                                            i]];
+
+		if (verdict != TS_VERDICT_PROVED)
+			return verdict;
+	}
+	return TS_VERDICT_PROVED;
+}
+
+static void settle(struct ts_closures *closures, struct ts_closure *closure)
+{
+	bool was_proved = closure->verdict == TS_VERDICT_PROVED;
+	enum ts_verdict verdict = worst_of(closures, closure);
+
+	if (verdict == TS_VERDICT_PROVED)
+		verdict = judge(closures, closure);
+	/* Of what could not be tried again nothing new is known. */
+	if (was_proved && ts_verdict_class(verdict) == TS_NOT_TRIED)
+		return;
+	if (verdict == TS_VERDICT_PROVED && ++closure->agreed < TS_PROOF_STEPS)
+		verdict = TS_VERDICT_OPEN;
+	ts_proof.demoted += was_proved && verdict != TS_VERDICT_PROVED;
+	closure->verdict = verdict;
+}
+
 void ts_closures_judge(struct ts_closures *closures)
 {
 	for (uint32_t i = 0; i < closures->count; i++) {
 		struct ts_closure *closure = &closures->list[i];
-		enum ts_verdict verdict;
 
-		if (!closure->tried)
-			continue;
-		verdict = judge(closures, closure);
-		if (verdict == TS_VERDICT_PROVED &&
-		        ++closure->agreed < TS_PROOF_STEPS)
-			verdict = TS_VERDICT_OPEN;
 		/* One refusal is enough. */
-		if (ts_verdict_class(closure->verdict) != TS_REFUSED_BY_PROOF)
-			closure->verdict = verdict;
+		if (closure->tried && ts_verdict_class(closure->verdict) !=
+		                              TS_REFUSED_BY_PROOF)
+			settle(closures, closure);
 	}
+}
+
+void ts_closures_demote(struct ts_closures *closures, uint32_t index)
+{
+	if (closures->list[index].verdict != TS_VERDICT_PROVED)
+		return;
+	closures->list[index].verdict = TS_VERDICT_LEAF_CHANGED;
+	ts_proof.demoted++;
 }
 
 bool ts_closures_refuse(const struct ts_closures *closures, uint32_t value)

@@ -45,6 +45,9 @@ int ts_closures_after(
 /* All results are there. */
 void ts_closures_judge(struct ts_closures *closures);
 
+/* What it is made from was not there when it was to be given up. */
+void ts_closures_demote(struct ts_closures *closures, uint32_t index);
+
 /* Was the value refused? */
 bool ts_closures_refuse(const struct ts_closures *closures, uint32_t value);
 

@@ -83,6 +83,10 @@ struct ts_proof {
 	uint64_t looked_bytes;
 
 	struct ts_closures *closures; /* NULL while ops are proved */
+	bool verifying;               /* the shadow step is one more look */
+	uint64_t verified;            /* looks that came to an end */
+	uint64_t demoted;             /* closures that proved once, in all */
+	uint64_t told;                /* of these, when last planned for */
 
 	/* Of a shadow step. */
 	struct ts_checks *checks;

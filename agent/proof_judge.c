@@ -116,7 +116,8 @@ void ts_proof_judge(void)
 	for (uint32_t i = 0; i < ts_proof.step->op_count; i++) {
 		if (ts_proof.trials[i].tried)
 			settle(i, judge_trial(&ts_proof.trials[i]));
-		else if (ts_proof.verdicts[i] == TS_VERDICT_OPEN &&
+		else if ((ts_proof.verdicts[i] == TS_VERDICT_OPEN ||
+		                 ts_proof.verdicts[i] == TS_VERDICT_PROVED) &&
 		         changes_operand(&ts_proof.trials[i]))
 			settle(i, TS_VERDICT_CHANGES_OPERAND);
 		find_unstable(i);

@@ -9,6 +9,9 @@
 #include "agent/base/log.h"
 #include "agent/remake_internal.h"
 
+/* Values that could not be given up in so many steps in a row stay. */
+#define KEPT_MAX 2
+
 struct ts_remake ts_remake;
 
 struct ts_pager *ts_remake_pager(void)
@@ -76,10 +79,12 @@ static int start(struct ts_closures *closures, struct ts_replay_choice *choices,
 	ts_remake.closures = closures;
 	ts_remake.choices = choices;
 	ts_remake.n_choices = count;
+	ts_remake.kept = calloc(count + 1ull, sizeof(*ts_remake.kept));
 	ts_remake.wanted =
 	        calloc(closures->step->op_count + 1ull, sizeof(bool));
 	ts_remake.items = calloc(count + 1ull, sizeof(*ts_remake.items));
-	if (!ts_remake.wanted || !ts_remake.items || !ts_remake_pager())
+	if (!ts_remake.kept || !ts_remake.wanted || !ts_remake.items ||
+	        !ts_remake_pager())
 		return -ENOMEM;
 	qsort(choices, count, sizeof(*choices), by_turn);
 	for (uint32_t i = 0; i < count; i++) {
@@ -167,9 +172,11 @@ static void stop_choices(void)
 		ts_remake_forget_item(ts_remake.count - 1);
 	atomic_store(&ts_remake.on, false);
 	free(ts_remake.choices);
+	free(ts_remake.kept);
 	free(ts_remake.wanted);
 	free(ts_remake.items);
 	ts_remake.choices = NULL;
+	ts_remake.kept = NULL;
 	ts_remake.wanted = NULL;
 	ts_remake.items = NULL;
 	ts_remake.closures = NULL;
@@ -269,9 +276,20 @@ static bool surely_fits(struct ts_making *making)
 	        ts_remake_pager(), making->ranges, making->leaf_count + 1);
 }
 
-/* Gives the closure's value up, if all it is made from is there to stay. */
-static void give_up(const struct ts_replay_choice *choice, ts_stream_key stream)
+/* The value stays for this step; again and again it is given up no more. */
+static void keep(uint32_t index)
 {
+	ts_remake.refused++;
+	/* Without a plan one stays because of another. */
+	if (ts_remake.plan && ++ts_remake.kept[index] == KEPT_MAX)
+		ts_closures_demote(
+		        ts_remake.closures, ts_remake.choices[index].closure);
+}
+
+/* Gives the closure's value up, if all it is made from is there to stay. */
+static void give_up(uint32_t index, ts_stream_key stream)
+{
+	const struct ts_replay_choice *choice = &ts_remake.choices[index];
 	struct ts_making *making = calloc(1, sizeof(*making));
 
 	if (!making)
@@ -279,12 +297,16 @@ static void give_up(const struct ts_replay_choice *choice, ts_stream_key stream)
 	making->closures = ts_remake.closures;
 	making->closure = &ts_remake.closures->list[choice->closure];
 	making->stream = stream;
-	if (ts_making_leaves(making) == TS_VERDICT_OPEN && may_go(making) &&
-	        surely_fits(making) && note_item(making, choice))
+	/* What was demoted is given up by nobody. */
+	if (making->closure->verdict == TS_VERDICT_PROVED &&
+	        ts_making_leaves(making) == TS_VERDICT_OPEN && may_go(making) &&
+	        surely_fits(making) && note_item(making, choice)) {
+		ts_remake.kept[index] = 0;
 		ts_pager_discard(ts_remake_pager(), making->original->address,
 		        making->original->bytes);
-	else
-		ts_remake.refused++;
+	} else {
+		keep(index);
+	}
 	free(making);
 }
 
@@ -523,9 +545,19 @@ void ts_remake_issued(const struct ts_op *op, bool issued)
 	}
 	while (ts_remake.next < ts_remake.n_choices &&
 	        ts_remake.choices[ts_remake.next].from_op == ts_remake.at)
-		give_up(&ts_remake.choices[ts_remake.next++], op->stream);
-	if (++ts_remake.at == ts_remake.closures->step->op_count)
+		give_up(ts_remake.next++, op->stream);
+	if (++ts_remake.at == ts_remake.closures->step->op_count) {
 		ts_remake.on_step = false;
+		ts_remake.steps++;
+	}
+}
+
+bool ts_remake_wants_look(uint64_t every)
+{
+	if (!every || ts_remake.steps < every)
+		return false;
+	ts_remake.steps = 0;
+	return true;
 }
 
 json_t *ts_remake_status(void)
@@ -535,7 +567,8 @@ json_t *ts_remake_status(void)
 	if (!ts_proof.on || !ts_proof_lock_at_exit())
 		return NULL;
 	json = ts_remake.given
-	               ? json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	               ? json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+	                           "s:I, s:I}",
 	                         "given_up", (json_int_t)ts_remake.given,
 	                         "bytes", (json_int_t)ts_remake.bytes,
 	                         "made_again", (json_int_t)ts_remake.made,
@@ -543,7 +576,9 @@ json_t *ts_remake_status(void)
 	                         (json_int_t)ts_remake.failed, "launches",
 	                         (json_int_t)ts_remake.launches, "shared",
 	                         (json_int_t)ts_remake.shared, "kept",
-	                         (json_int_t)ts_remake.refused)
+	                         (json_int_t)ts_remake.refused, "looks",
+	                         (json_int_t)ts_proof.verified, "demoted",
+	                         (json_int_t)ts_proof.demoted)
 	               : NULL;
 	ts_mutex_unlock(&ts_proof.lock);
 	return json;

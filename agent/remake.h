@@ -52,6 +52,12 @@ bool ts_remake_is_on(void);
 /* True where a plan's steps give values up. Lock held. */
 bool ts_remake_is_planned(void);
 
+/*
+ * Steps that gave values up since this was last true: it is where there were
+ * @every. Lock held.
+ */
+bool ts_remake_wants_look(uint64_t every);
+
 /* Around each op. CUDA_ERROR_OUT_OF_MEMORY: it must not run. Lock held. */
 CUresult ts_remake_comes(const struct ts_op *op, bool may_begin);
 void ts_remake_issued(const struct ts_op *op, bool issued);

@@ -27,8 +27,9 @@ struct ts_remake {
 	struct ts_closures *closures;
 	struct ts_replay_choice *choices; /* ascending by from_op */
 	uint32_t n_choices;
-	bool *wanted;          /* by op: of chosen closures */
-	uint64_t plan;         /* its number; 0: under the pager alone */
+	uint8_t *kept; /* by choice: steps in a row in which it stayed */
+	bool *wanted;  /* by op: of chosen closures */
+	uint64_t plan; /* its number; 0: under the pager alone */
 	bool on_step, pressed; /* the pager had to move memory */
 	uint32_t at;           /* op of the step that comes next */
 	uint32_t next;         /* of the choices: not given up yet */
@@ -36,6 +37,7 @@ struct ts_remake {
 	uint32_t count;
 	/* Scratch for steps by a plan; 0: others' is asked for. */
 	uint64_t arena, arena_bytes;
+	uint64_t steps; /* that gave values up, since a look at all */
 	uint64_t given, made, early, failed, bytes, launches, shared, refused;
 };
 

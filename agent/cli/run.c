@@ -73,6 +73,8 @@ static const char *value_name(const struct ts_setting *setting)
 		return "WORD";
 	case TS_SETTING_BOOLEAN:
 		return "0|1";
+	case TS_SETTING_COUNT:
+		return "NUMBER";
 	case TS_SETTING_FILE:
 		return "FILE";
 	case TS_SETTING_TEXT:

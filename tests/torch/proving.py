@@ -6,6 +6,8 @@ agent only looks, and writes memory of its own. Every kernel has a verdict, and
 those that must not be launched again are refused.
 """
 
+import dataclasses
+
 from harness import TRAIN_GPT, WORKLOADS, Spec, run, run_once
 from planned import GPT as LARGE, check_plan, printed, share_of_peak, step_ms
 from runner import Case, expect, expect_equal
@@ -59,6 +61,7 @@ def planning(spec, limit, content, replay):
             ("SIMGPU_CONTENT", content),
             ("TAPESWAP_REPLAY", replay),
             ("TAPESWAP_MODE", "plan"),
+            ("TAPESWAP_PROFILE", "profile.json"),
         ),
         timeout=600,
     )
@@ -202,6 +205,40 @@ def by_plan(spec, content, percent, without=True):
     )
 
 
+def looked_again(spec, percent, unstable):
+    """Every few steps all is tried once more. What began to come out otherwise
+    (@unstable, as SIMGPU_UNSTABLE has it) is found, and planned for no more."""
+    unlimited = run_once(plain(spec, "tags"))
+    limit = share_of_peak(unlimited.report, percent)
+    base = planning(spec, limit, "tags", "1")
+    more = (("TAPESWAP_VERIFY", "3"),)
+    if unstable:
+        more += (("SIMGPU_UNSTABLE", unstable),)
+    outcome = run(dataclasses.replace(base, settings=base.settings + more))
+    found = outcome.status["remade"]
+    plan = outcome.status["plan"]
+    print(f"  {found}\n  {plan}")
+    expect(found["looks"] >= 2, f"looks: {found}")
+    expect_equal(found["failed"] + found["kept"], 0, f"{found}")
+    expect(plan["steps"] >= 3 * found["looks"] - 3, f"steps by plan: {plan}")
+    if not unstable:
+        expect_equal(printed(outcome), printed(unlimited), "output")
+        expect_equal(found["demoted"], 0, "what came out otherwise")
+        expect_equal(plan["plans"], 2, "plans")
+        return
+    expect(found["demoted"] > 0, f"nothing was found: {found}")
+    expect_equal(plan["plans"], 3, "plans")
+    part = unstable.split("@")[0]
+    names = {
+        index: signature["name"]
+        for index, signature in enumerate(outcome.profile["signatures"])
+    }
+    for replay in outcome.plan["replays"]:
+        op = outcome.profile["ops"][replay["op"]]
+        name = names[op["signature"]]
+        expect(part not in name, f"{name} is launched again by the plan")
+
+
 def disturbed(spec, content, percent):
     """Other work between: what it needs is made again before its time."""
     found = remade(spec, content, percent, faster=False)
@@ -228,6 +265,9 @@ def all_cases():
         ("--steps", 22, "--dropout", 0.1, "--layers", 4, "--width", 256,
          "--heads", 8, "--sequence", 512, "--batch", 16, "--vocabulary", 512),
     )
+    longest = dataclasses.replace(
+        mini, arguments=("--steps", 36, *mini.arguments[2:])
+    )
     deep = Spec(
         TRAIN_GPT,
         ("--steps", 22, "--dropout", 0.1, "--layers", 12, "--width", 512,
@@ -252,6 +292,16 @@ def all_cases():
         Case(
             "torch/remade/gpt-40",
             lambda: by_plan(longer, "tags", 40),
+            full=True,
+        ),
+        Case(
+            "torch/remade/looked-again",
+            lambda: looked_again(longest, 40, None),
+            full=True,
+        ),
+        Case(
+            "torch/remade/unstable",
+            lambda: looked_again(longest, 40, "GeluCUDA@130"),
             full=True,
         ),
         *(

@@ -318,6 +318,15 @@ bool sg_content_restore(const struct sg_access *access, struct sg_parts *saved)
 	return changed;
 }
 
+/* Does the kernel's result vary, from its Nth launch on? */
+static bool is_unstable(const struct sg_op *op)
+{
+	static uint64_t launches;
+
+	return sg_settings.unstable && strstr(op->name, sg_settings.unstable) &&
+	       ++launches >= sg_settings.unstable_from;
+}
+
 /*
  * What a kernel writes follows from its name, its grid, its declared scalars
  * and what it reads, by position; never from an address.
@@ -341,7 +350,7 @@ void sg_content_launch(const struct sg_launch *launch, struct sg_op *op)
 	for (int i = 0; i < 3; i++)
 		hash = sg_mix(sg_mix(hash, op->grid[i]), op->block[i]);
 	hash = sg_mix(hash, op->scalars);
-	if (op->nondeterministic)
+	if (op->nondeterministic || is_unstable(op))
 		hash = sg_mix(hash, ++launches);
 	for (unsigned i = 0; i < op->n_accesses; i++) {
 		const struct sg_access *access = &op->accesses[i];

@@ -166,6 +166,18 @@ static int read_sticky(const char *value, void *target)
 	return read_from(value + length, &settings->sticky_error_from);
 }
 
+/* "part@N"; the value is the process's and stays. */
+static int read_unstable(const char *value, void *target)
+{
+	struct sg_settings *settings = target;
+	const char *at = strchr(value, '@');
+
+	if (!at || at == value || read_from(at, &settings->unstable_from))
+		return -EINVAL;
+	settings->unstable = strndup(value, (size_t)(at - value));
+	return settings->unstable ? 0 : -EINVAL;
+}
+
 static int read_unmap_sync(const char *value, void *target)
 {
 	if (strcmp(value, "model") && strcmp(value, "none") &&
@@ -230,6 +242,8 @@ static const struct setting {
                 "copy, truncate, move, shorten, launch or wait, each :k, a "
                 "list"},
         {"SIMGPU_RACES", read_switch, &sg_settings.races, "on or off"},
+        {"SIMGPU_UNSTABLE", read_unstable, &sg_settings,
+                "a part of kernels' names, @ and a number"},
         {"SIMGPU_VERBOSE", read_bool, &sg_settings.verbose, "0 or 1"},
         {"SIMGPU_CUPTI", read_cupti, &sg_settings.cupti,
                 "free, or taken: another tool has subscribed"},

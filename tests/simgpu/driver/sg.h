@@ -54,6 +54,8 @@ struct sg_settings {
 	const char *content;      /* SIMGPU_CONTENT: none, tags, exact */
 	bool check_ranges;        /* SIMGPU_CHECK_RANGES: of exact kernels */
 	const char *trace;        /* SIMGPU_TRACE: file of launches */
+	const char *unstable;     /* SIMGPU_UNSTABLE: a part of names */
+	uint64_t unstable_from;   /* launches of such kernels before */
 	bool verbose;             /* SIMGPU_VERBOSE: name unknown kernels */
 	bool launch_blocking;     /* CUDA_LAUNCH_BLOCKING */
 	const char *cupti;        /* SIMGPU_CUPTI: free, taken; for libcupti */
