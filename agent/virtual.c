@@ -15,7 +15,9 @@
 struct reservation {
 	struct ts_map_node node; /* by base */
 	uint64_t base, bytes;
-	struct ts_pager *pager; /* that has adopted it, or NULL */
+	/* Of the pager that has adopted it; 0: none. Another pager may come to
+	 * lie where one was. */
+	uint64_t owner;
 };
 
 struct handle {
@@ -84,17 +86,22 @@ void ts_virtual_reserved(CUdeviceptr base, size_t bytes)
 		free(made);
 }
 
-static bool is_pager(const struct ts_pager *pager)
+/* The pager that has the range; NULL where there is none any more. */
+static struct ts_pager *owner_of(const struct reservation *reservation)
 {
-	for (int device = 0; pager && device < TS_AGENT_DEVICES; device++)
-		if (ts_agent_pager(device) == pager)
-			return true;
-	return false;
+	for (int device = 0; device < TS_AGENT_DEVICES; device++) {
+		struct ts_pager *pager = ts_agent_pager(device);
+
+		if (pager && ts_pager_id(pager) == reservation->owner)
+			return pager;
+	}
+	return NULL;
 }
 
 CUresult ts_virtual_before_free(CUdeviceptr base)
 {
 	struct reservation *gone;
+	struct ts_pager *owner;
 	struct handle *mapped;
 	CUresult rc = CUDA_SUCCESS;
 
@@ -113,8 +120,9 @@ CUresult ts_virtual_before_free(CUdeviceptr base)
 		ts_log(TS_LOG_DEBUG,
 		        "remake: not all could be before a range was freed");
 	/* A pager that is gone has left it. */
-	if (is_pager(gone->pager))
-		rc = ts_pager_abandon(gone->pager, base);
+	owner = owner_of(gone);
+	if (owner)
+		rc = ts_pager_abandon(owner, base);
 	free(gone);
 	return rc;
 }
@@ -192,13 +200,13 @@ static struct reservation *adopted(
 	if (!found || address - found->base > found->bytes ||
 	        bytes > found->bytes - (address - found->base))
 		return NULL;
-	if (found->pager == pager)
+	if (found->owner == ts_pager_id(pager))
 		return found;
 	/* Ranges of two devices at once nobody makes. */
-	if (is_pager(found->pager) ||
+	if (owner_of(found) ||
 	        !ts_pager_adopt(pager, found->base, found->bytes))
 		return NULL;
-	found->pager = pager;
+	found->owner = ts_pager_id(pager);
 	return found;
 }
 

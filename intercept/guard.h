@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+#include "agent/base/inside.h"
+
 enum ts_phase {
 	TS_PHASE_FRESH,   /* no CUDA call seen */
 	TS_PHASE_ACTIVE,  /* the agent takes part */
@@ -17,8 +19,6 @@ enum ts_phase {
 };
 
 extern _Atomic int ts_phase; /* enum ts_phase */
-
-extern __thread bool ts_inside __attribute__((tls_model("initial-exec")));
 
 /* Starts the agent at the first CUDA call of the process. Cheap afterwards. */
 void ts_start(void);

@@ -16,8 +16,6 @@
 
 _Atomic int ts_phase = TS_PHASE_FRESH;
 
-__thread bool ts_inside __attribute__((tls_model("initial-exec")));
-
 static pthread_once_t start_once = PTHREAD_ONCE_INIT;
 
 /* A CUDA context does not survive fork, nor do locks other threads held. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "agent/base/inside.h"
 #include "agent/base/lock.h"
 
 #define STACK_BYTES  (1u << 20)
@@ -35,6 +36,8 @@ static void *run(void *data)
 	unsigned int what;
 
 	pthread_setname_np(pthread_self(), "tapeswap");
+	/* A callback that allocates would wait for what this thread holds. */
+	ts_inside = true;
 	ts_mutex_lock(&state);
 	while (!helper->quit) {
 		/* Who is asked for more all the time would let none fork. */

@@ -56,6 +56,7 @@ static void init_parts(
 int ts_pager_create(const struct ts_gpu_ops *ops,
         const struct ts_pager_options *options, struct ts_pager **ret_pager)
 {
+	static _Atomic uint64_t last_id;
 	struct ts_pager *pager = calloc(1, sizeof(*pager));
 	uint64_t used, total;
 	int rc = -ENOMEM;
@@ -63,6 +64,7 @@ int ts_pager_create(const struct ts_gpu_ops *ops,
 	if (!pager)
 		return rc;
 	pager->ops = ops;
+	pager->id = ++last_id;
 	pager->device = options->device;
 	ts_pager_new_life(pager);
 	pager->account.ops = ops;
@@ -88,6 +90,11 @@ int ts_pager_create(const struct ts_gpu_ops *ops,
 	init_parts(pager, options);
 	*ret_pager = pager;
 	return 0;
+}
+
+uint64_t ts_pager_id(const struct ts_pager *pager)
+{
+	return pager->id;
 }
 
 /* Everything there is, while the driver still answers. */

@@ -119,6 +119,9 @@ enum ts_begin_flags {
 int ts_pager_create(const struct ts_gpu_ops *ops,
         const struct ts_pager_options *options, struct ts_pager **ret_pager);
 
+/* Of no other pager of the process, also when it is gone; never 0. */
+uint64_t ts_pager_id(const struct ts_pager *pager);
+
 /* Until the next op no thread of the agent's makes calls. */
 void ts_pager_rest(struct ts_pager *pager);
 

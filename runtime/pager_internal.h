@@ -41,6 +41,7 @@ struct ts_copies {
 struct ts_pager {
 	/* Constant after creation. */
 	const struct ts_gpu_ops *ops;
+	uint64_t id;
 	int device;
 	uint64_t unit_bytes;
 	bool unmaps; /* what leaves is unmapped at once */

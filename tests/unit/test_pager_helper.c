@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/base/inside.h"
 #include "tests/unit/pager_fixture.h"
 
 #define BLOCK_PAGES 8
@@ -160,6 +161,29 @@ START_TEST(thread_comes_when_asked_and_takes_no_signals)
 }
 END_TEST
 
+/* 0 until the helper has told. */
+static void tell_where(void *data, unsigned int what)
+{
+	*(_Atomic int *)data = ts_inside ? 1 : -1;
+}
+
+START_TEST(what_the_thread_calls_is_the_agents)
+{
+	_Atomic int told = 0;
+	struct ts_helper helper;
+
+	ts_helper_init(&helper, true, tell_where, &told);
+	ts_helper_ask(&helper, TS_HELP_PIN);
+	for (int i = 0; i < WAIT_MS && !told; i++)
+		usleep(1000);
+	ck_assert_int_eq(told, 1);
+	/* Whoever asks may be the program, and is in a wrapper then. */
+	ck_assert(!ts_inside);
+	ts_helper_stop(&helper, false);
+	ts_helper_finish(&helper);
+}
+END_TEST
+
 START_TEST(child_of_a_fork_finds_every_lock_free)
 {
 	uint64_t blocked;
@@ -195,6 +219,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(
 	        tests, what_cannot_be_pinned_ahead_is_pinned_when_needed);
 	tcase_add_test(tests, thread_comes_when_asked_and_takes_no_signals);
+	tcase_add_test(tests, what_the_thread_calls_is_the_agents);
 	tcase_add_test(tests, child_of_a_fork_finds_every_lock_free);
 }
 
