@@ -182,8 +182,9 @@ static void settle(struct ts_blocks *blocks)
 	uint64_t peak_bytes = blocks->peak_bytes;
 	struct ts_stretch ignored;
 
-	if (!blocks->late.count)
+	if (!ts_late_any(&blocks->late))
 		return;
+	ts_late_sort(&blocks->late);
 	for (size_t i = 0; i < blocks->late.slot_count; i++)
 		if (blocks->late.slots[i].address)
 			report_death(blocks, blocks->late.slots[i].address,

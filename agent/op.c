@@ -47,10 +47,8 @@ void ts_op_init(struct ts_op *op, enum ts_op_kind kind, const char *name)
 	op->stamp = next_stamp();
 }
 
-void ts_op_finish(struct ts_op *op)
+void ts_op_free_uses(struct ts_op *op)
 {
-	if (op->uses == op->inline_uses)
-		return;
 	free(op->uses);
 	free(op->ranges);
 }

@@ -85,7 +85,14 @@ struct ts_op {
 };
 
 void ts_op_init(struct ts_op *op, enum ts_op_kind kind, const char *name);
-void ts_op_finish(struct ts_op *op);
+/* Frees what ts_op_finish() has to. */
+void ts_op_free_uses(struct ts_op *op);
+
+static inline void ts_op_finish(struct ts_op *op)
+{
+	if (op->uses != op->inline_uses)
+		ts_op_free_uses(op);
+}
 
 /*
  * Notes that the op touches [address, address + bytes) of the live block there,

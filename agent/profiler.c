@@ -45,6 +45,9 @@ static struct {
 	/* Taken from the recorder, and followed while it was paused. */
 	atomic_uint_least64_t taken, followed;
 
+	/* Kernels launched before the step that is followed. */
+	atomic_uint_least64_t began;
+
 	/* Of the thread that takes a step. */
 	struct ts_shapes shapes;
 	struct ts_device_facts facts[TS_AGENT_DEVICES];
@@ -97,13 +100,35 @@ static void call(void (*told)(const struct ts_op *op, void *data),
 		told(op, profiler.watch.data);
 }
 
+static uint64_t launches_so_far(void)
+{
+	return atomic_load_explicit(
+	        &ts_agent.tape.totals[TS_OP_LAUNCH], memory_order_relaxed);
+}
+
+/* The step may be recognised late. */
+static void step_begins(const struct ts_op *op)
+{
+	atomic_store_explicit(&profiler.began,
+	        launches_so_far() - ts_recording_launches(
+	                                    &op->spot.step->step, op->spot.op),
+	        memory_order_relaxed);
+	call(profiler.watch.step_begins, op);
+}
+
+static void say_step(uint64_t first_launch)
+{
+	ts_log(TS_LOG_DEBUG, "step %" PRIu64 " begins at launch %" PRIu64,
+	        ts_profiler_steps(), first_launch);
+}
+
 void ts_profiler_begin(struct ts_op *op)
 {
 	if (!profiler.on)
 		return;
 	ts_track_op(op->signature, &op->spot);
 	if (op->spot.begins)
-		call(profiler.watch.step_begins, op);
+		step_begins(op);
 	if (op->spot.turns)
 		call(profiler.watch.turn, op);
 	/* Events would become part of the graph. */
@@ -373,6 +398,7 @@ static void take_step(bool wait)
 	shape = ts_shapes_note(&profiler.shapes, &step);
 	timed = profiler.shapes.timed - timed;
 	atomic_store(&profiler.taken, profiler.shapes.steps);
+	say_step(step.first_launch);
 	if (!shape) {
 		profiler.done_in_row = 0;
 		ts_recording_finish(&step);
@@ -403,7 +429,7 @@ static void resume(void)
 	profiler.done_in_row = 0;
 	/* What is seen from now on is told anew. */
 	ts_shapes_unpublish(&profiler.shapes);
-	ts_recorder_resume();
+	ts_recorder_resume(launches_so_far());
 	ts_mutex_lock(&blocks->lock);
 	for (block = ts_blocks_next_locked(blocks, 0); block;
 	        block = ts_blocks_next_locked(blocks, block->address)) {
@@ -421,6 +447,8 @@ static void follow(const struct ts_op *op)
 	if (op->spot.ends) {
 		atomic_fetch_add_explicit(
 		        &profiler.followed, 1, memory_order_relaxed);
+		say_step(atomic_load_explicit(
+		        &profiler.began, memory_order_relaxed));
 		call(profiler.watch.step_ends, op);
 	}
 	/* A backward outside all steps that are known belongs to a new one. */

@@ -16,6 +16,7 @@
 #define FIRST_SLOTS    4096u
 
 struct ts_recorder ts_rec;
+atomic_bool ts_recorder_on;
 
 void ts_recording_finish(struct ts_recording *recording)
 {
@@ -64,12 +65,7 @@ void ts_recorder_init(void)
 	ts_mutex_init(&ts_rec.lock, TS_RANK_RECORD);
 	ts_rec.boundary = TS_NO_BOUNDARY;
 	ts_rec.last_timer = TS_NO_TIMER;
-	atomic_store(&ts_rec.recording, true);
-}
-
-bool ts_recorder_is_recording(void)
-{
-	return atomic_load_explicit(&ts_rec.recording, memory_order_relaxed);
+	atomic_store(&ts_recorder_on, true);
 }
 
 bool ts_recorder_is_timing(void)
@@ -570,7 +566,7 @@ bool ts_recorder_op(const struct ts_op *op, bool ends_step)
 void ts_recorder_pause(void)
 {
 	ts_mutex_lock(&ts_rec.lock);
-	atomic_store(&ts_rec.recording, false);
+	atomic_store(&ts_recorder_on, false);
 	give_up();
 	ts_rec.kept.block_count = 0;
 	if (ts_rec.slot_count)
@@ -581,11 +577,12 @@ void ts_recorder_pause(void)
 	ts_mutex_unlock(&ts_rec.lock);
 }
 
-void ts_recorder_resume(void)
+void ts_recorder_resume(uint64_t launches)
 {
 	ts_mutex_lock(&ts_rec.lock);
+	ts_rec.kept.first_launch = launches;
 	ts_rec.kept.partial = true;
-	atomic_store(&ts_rec.recording, true);
+	atomic_store(&ts_recorder_on, true);
 	ts_mutex_unlock(&ts_rec.lock);
 }
 

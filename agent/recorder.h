@@ -14,8 +14,13 @@
 #ifndef TS_RECORDER_H
 #define TS_RECORDER_H
 
+#include <stdatomic.h>
+
 #include "agent/op.h"
 #include "agent/recording.h"
+
+/* Where programs only are followed each op asks: worth no call. */
+extern atomic_bool ts_recorder_on;
 
 void ts_recorder_init(void);
 
@@ -32,11 +37,14 @@ void ts_recorder_knows(const struct ts_block *block);
 /*
  * Stops recording ops, or begins again with the next one: the step that it
  * belongs to is marked as partial, and ts_recorder_knows() must tell the blocks
- * there are. On when the recorder is made.
+ * there are. On when the recorder is made. @launches: how many there were.
  */
 void ts_recorder_pause(void);
-void ts_recorder_resume(void);
-bool ts_recorder_is_recording(void);
+void ts_recorder_resume(uint64_t launches);
+static inline bool ts_recorder_is_recording(void)
+{
+	return atomic_load_explicit(&ts_recorder_on, memory_order_relaxed);
+}
 
 /*
  * The signatures of the ops that belong to no finished step yet, and how many.

@@ -14,7 +14,6 @@
 
 struct ts_recorder {
 	struct ts_mutex lock;
-	atomic_bool recording;
 	atomic_bool timing;
 	atomic_bool saw_backward;
 	atomic_bool settling;

@@ -39,7 +39,7 @@ static report_function *real_report(
 	return found;
 }
 
-static void tell_agent(void *block, int64_t bytes, uint32_t device)
+static inline void tell_agent(void *block, int64_t bytes, uint32_t device)
 {
 	int index = (int8_t)(device >> 8 & 0xff);
 

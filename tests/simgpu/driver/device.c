@@ -353,6 +353,7 @@ SG_EXPORT int simgpu_device_get_info(
 		        .sm_major = dev->model.sm_major,
 		        .sm_minor = dev->model.sm_minor,
 		        .pci_bus = FIRST_BUS + dev->physical,
+		        .launches = dev->count.launches,
 		};
 		snprintf(ret_info->name, sizeof(ret_info->name), "%s",
 		        dev->model.device_name);

@@ -44,6 +44,7 @@ struct simgpu_device_info {
 	uint64_t busy_compute_ns; /* engine busy time so far */
 	int sm_major, sm_minor;
 	int pci_domain, pci_bus, pci_device;
+	uint64_t launches; /* so far */
 };
 
 /* Number of devices of the machine, without cuInit; CUDA_VISIBLE_DEVICES does
