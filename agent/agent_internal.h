@@ -157,8 +157,8 @@ void ts_agent_scan_written(const struct ts_op *op);
 
 /*
  * Before an op: that what written tables name stays. CUDA_ERROR_OUT_OF_MEMORY
- * as long as it cannot; the program may free memory and try again. Where there
- * is nothing to settle it is one load.
+ * as long as it cannot; the program may free memory and try again. Or what the
+ * driver answers. Where there is nothing to settle it is one load.
  */
 CUresult ts_agent_tables_settle(void);
 

@@ -290,28 +290,40 @@ static void close_table(uint64_t number)
 }
 
 /* Which stream wrote it may be gone: everything is waited for. */
-static enum reading scan_again(const struct ts_open_table *open)
+static CUresult scan_again(const struct ts_open_table *open)
 {
 	bool ignored;
+	CUresult rc;
 
-	if (atomic_load(&ts_agent.capturing) ||
-	        ts_agent.ops->ctx_synchronize() != CUDA_SUCCESS)
-		return READING_SHORT;
-	return scan(open->table, open->bytes, TS_STREAM_LEGACY, true, &ignored);
+	if (atomic_load(&ts_agent.capturing))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	rc = ts_agent.ops->ctx_synchronize();
+	/* What ails the device the program has to know. */
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	return scan(open->table, open->bytes, TS_STREAM_LEGACY, true,
+	               &ignored) == READING_SHORT
+	               ? CUDA_ERROR_OUT_OF_MEMORY
+	               : CUDA_SUCCESS;
 }
 
 CUresult ts_agent_tables_settle(void)
 {
 	struct ts_tables *tables = &ts_agent.tables;
 	struct ts_open_table open;
+	CUresult rc = CUDA_SUCCESS;
 	bool lost;
 
 	while (atomic_load_explicit(&tables->any_open, memory_order_acquire)) {
 		bool found = find_open(&open, &lost);
 
 		/* One that was never noted is open for good. */
-		if (lost || (found && scan_again(&open) == READING_SHORT))
+		if (lost)
 			return CUDA_ERROR_OUT_OF_MEMORY;
+		if (found)
+			rc = scan_again(&open);
+		if (rc != CUDA_SUCCESS)
+			return rc;
 		if (found)
 			close_table(open.number);
 	}

@@ -112,6 +112,28 @@ START_TEST(ops_are_refused_until_what_a_table_names_fits)
 }
 END_TEST
 
+static CUresult device_lost(void)
+{
+	return CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+START_TEST(error_of_the_device_is_not_taken_for_want_of_memory)
+{
+	uint64_t table, other, kept;
+
+	start(8);
+	table = block(PAGE);
+	other = block(4 * PAGE);
+	kept = block(5 * PAGE);
+	keep(kept, 5 * PAGE);
+	launch(table, other, 4);
+	ops.ctx_synchronize = device_lost;
+	ck_assert_int_eq(ts_agent_tables_settle(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	ops.ctx_synchronize = fake_gpu_ops.ctx_synchronize;
+	stop();
+}
+END_TEST
+
 START_TEST(table_that_is_freed_refuses_nothing)
 {
 	struct ts_allocation gone;
@@ -171,6 +193,8 @@ static void add(TCase *tests)
 	tcase_add_test(tests, what_a_written_table_names_stays);
 	tcase_add_test(tests, ops_are_refused_until_what_a_table_names_fits);
 	tcase_add_test(tests, table_that_is_freed_refuses_nothing);
+	tcase_add_test(
+	        tests, error_of_the_device_is_not_taken_for_want_of_memory);
 	tcase_add_test(tests, downloads_that_gave_way_are_waited_for);
 }
 
