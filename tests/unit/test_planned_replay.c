@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Plans for a step in which values may be made again: a chain of layers, each
+ * of two ops, whose values a backward reads in reverse over a link so slow that
+ * copies never pay.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/planned_make.h"
+#include "tests/unit/suite.h"
+
+#define MIB    (1ull << 20)
+#define BASE   (1ull << 40)
+#define LAYERS 12u
+#define VALUE  (16 * MIB)
+#define OP_NS  1000000u
+
+/* Two ops a layer forwards, one backwards, and two values. */
+#define OPS    (3 * LAYERS)
+#define BLOCKS (2 * LAYERS + 1)
+
+static struct {
+	struct ts_rec_op ops[OPS];
+	struct ts_rec_use uses[3 * OPS];
+	struct ts_rec_block blocks[BLOCKS];
+	struct ts_recording recording;
+	struct ts_values values;
+	uint32_t block_of[BLOCKS];
+	struct ts_profile profile;
+	struct ts_plan_segment segment;
+	struct ts_enforce_survey survey;
+	struct ts_replay_candidate list[BLOCKS];
+	uint32_t pool[6 * BLOCKS];
+	struct ts_replay_candidates candidates;
+	struct ts_planned_step step;
+} s;
+
+/* Values have their block's number: the input, then two a layer. */
+static uint32_t inner(uint32_t layer)
+{
+	return 2 * layer + 1;
+}
+
+static uint32_t outer(uint32_t layer)
+{
+	return 2 * layer + 2;
+}
+
+static void add_op(struct ts_profile_builder *builder, uint32_t signature,
+        const uint32_t *reads, uint32_t n_reads, uint32_t write)
+{
+	uint32_t at = ts_builder_op(builder, signature, OP_NS, reads, n_reads,
+	        &write, write != TS_NONE);
+	struct ts_rec_op *op = &s.ops[at];
+
+	*op = (struct ts_rec_op){.signature = at + 1,
+	        .stream = 1,
+	        .duration_ns = OP_NS,
+	        .first_use = s.recording.use_count};
+	for (uint32_t i = 0; i <= n_reads; i++) {
+		uint32_t block = i < n_reads ? reads[i] : write;
+
+		if (block == TS_NONE)
+			continue;
+		s.uses[s.recording.use_count++] =
+		        (struct ts_rec_use){.block = block};
+		op->use_count++;
+		if (i == n_reads)
+			s.blocks[block].born = at + 1;
+		else if (block)
+			s.blocks[block].died = at + 2;
+	}
+	s.recording.op_count++;
+}
+
+static void add_candidate(uint32_t layer, bool with_outer)
+{
+	struct ts_replay_candidates *all = &s.candidates;
+	struct ts_replay_candidate *to = &s.list[all->count++];
+	uint32_t from = layer ? outer(layer - 1) : 0;
+
+	*to = (struct ts_replay_candidate){
+	        .value = with_outer ? outer(layer) : inner(layer),
+	        .closure = 100 + all->count,
+	        .duration_ns = with_outer ? 2 * OP_NS : OP_NS,
+	        .scratch_bytes = with_outer ? VALUE : 0,
+	        .first_op = all->pool_count,
+	        .n_ops = with_outer ? 2 : 1};
+	for (uint32_t i = 0; i < to->n_ops; i++)
+		s.pool[all->pool_count++] = 2 * layer + i;
+	to->first_read = all->pool_count;
+	to->n_reads = 1;
+	s.pool[all->pool_count++] = from;
+}
+
+static void make_step(uint64_t limit_bytes)
+{
+	struct ts_profile_builder builder;
+	uint32_t signature;
+
+	memset(&s, 0, sizeof(s));
+	ts_builder_init(&builder);
+	builder.profile.device = (struct ts_device){.memory_bytes = 1 << 30,
+	        .d2h_bytes_per_s = 1 << 30,
+	        .h2d_bytes_per_s = 1 << 30,
+	        .d2h_both_bytes_per_s = 1 << 30,
+	        .h2d_both_bytes_per_s = 1 << 30};
+	signature = ts_builder_signature(&builder, "op", TS_CLASS_OTHER, true);
+	s.recording.first_op = 1;
+	for (uint32_t i = 0; i < BLOCKS; i++) {
+		ts_builder_value(&builder, VALUE, TS_KIND_OTHER);
+		s.block_of[i] = i;
+		s.blocks[i] = (struct ts_rec_block){.serial = i + 1,
+		        .address = BASE + i * VALUE,
+		        .bytes = VALUE,
+		        .died = TS_NEVER};
+	}
+	builder.profile.values[0].persistent = true;
+	for (uint32_t i = 0; i < LAYERS; i++) {
+		uint32_t from = i ? outer(i - 1) : 0, middle = inner(i);
+
+		add_op(&builder, signature, &from, 1, middle);
+		add_op(&builder, signature, &middle, 1, outer(i));
+		add_candidate(i, false);
+		if (i + 1 < LAYERS)
+			add_candidate(i, true);
+	}
+	for (uint32_t i = LAYERS; i-- > 0;) {
+		uint32_t reads[] = {i ? outer(i - 1) : 0, inner(i), outer(i)};
+
+		add_op(&builder, signature, reads, 3, TS_NONE);
+	}
+	ck_assert_int_eq(ts_builder_take(&builder, &s.profile), 0);
+	s.recording.ops = s.ops;
+	s.recording.uses = s.uses;
+	s.recording.blocks = s.blocks;
+	s.recording.block_count = BLOCKS;
+	s.values.block_of = s.block_of;
+	s.segment = (struct ts_plan_segment){
+	        BASE, (uint32_t)(BLOCKS * VALUE / (2 * MIB))};
+	s.survey = (struct ts_enforce_survey){.segments = &s.segment,
+	        .n_segments = 1,
+	        .page_bytes = 2 * MIB,
+	        .limit_bytes = limit_bytes};
+	s.candidates.list = s.list;
+	s.candidates.pool = s.pool;
+	s.step = (struct ts_planned_step){.step = &s.recording,
+	        .profile = &s.profile,
+	        .values = &s.values,
+	        .survey = &s.survey,
+	        .candidates = &s.candidates};
+}
+
+static const struct ts_replay_candidate *candidate_of(uint32_t closure)
+{
+	return &s.list[closure - 101];
+}
+
+/* Has the page plan the value away just from after @from to before @to? */
+static bool is_away(const struct ts_page_plan *pages, uint32_t value,
+        uint32_t from, uint32_t to)
+{
+	bool leaves = false, comes = false;
+
+	for (uint32_t i = 0; i < pages->n_strips; i++) {
+		const struct ts_plan_strip *strip = &pages->strips[i];
+		const struct ts_plan_stay *stay =
+		        &pages->stays[strip->first_stay];
+
+		if (strip->address > BASE + value * VALUE ||
+		        strip->address + strip->pages * pages->page_bytes <=
+		                BASE + value * VALUE)
+			continue;
+		for (uint32_t k = 0; k < strip->n_stays; k++) {
+			leaves |= stay[k].release_op == from + 1;
+			comes |= stay[k].take_op == to;
+		}
+	}
+	return leaves && comes;
+}
+
+static void check_choices(const struct ts_planned_plan *plan)
+{
+	uint64_t bytes = 0;
+
+	ck_assert_uint_gt(plan->n_replays, 0);
+	for (uint32_t i = 0; i < plan->n_replays; i++) {
+		const struct ts_replay_choice *choice = &plan->replays[i];
+		const struct ts_replay_candidate *from;
+
+		ck_assert_uint_gt(choice->closure, 100);
+		ck_assert_uint_le(choice->closure, 100 + s.candidates.count);
+		from = candidate_of(choice->closure);
+		/* Never before its last use forwards, nor after its reader. */
+		ck_assert_uint_lt(choice->from_op, choice->make_op);
+		ck_assert_uint_ge(choice->from_op, s.blocks[from->value].born);
+		ck_assert_uint_lt(
+		        choice->make_op + 1, s.blocks[from->value].died);
+		ck_assert(is_away(&plan->pages, from->value, choice->from_op,
+		        choice->make_op));
+		ck_assert_uint_le(from->scratch_bytes, plan->scratch_bytes);
+		bytes += VALUE;
+	}
+	ck_assert_uint_eq(plan->replayed_bytes, bytes);
+}
+
+/* The plan names each launch, in order, right before who reads the value. */
+static void check_launches(const struct ts_planned_plan *plan)
+{
+	uint32_t wanted = 0;
+
+	for (uint32_t i = 0; i < plan->n_replays; i++) {
+		const struct ts_replay_choice *choice = &plan->replays[i];
+		const struct ts_replay_candidate *from =
+		        candidate_of(choice->closure);
+		uint32_t found = 0;
+
+		wanted += from->n_ops;
+		for (uint32_t k = 0; k < plan->plan.n_replays; k++) {
+			const struct ts_replay *replay = &plan->plan.replays[k];
+
+			if (replay->before_op == choice->make_op &&
+			        found < from->n_ops &&
+			        replay->op == s.pool[from->first_op + found])
+				found++;
+		}
+		ck_assert_uint_eq(found, from->n_ops);
+	}
+	ck_assert_uint_eq(plan->plan.n_replays, wanted);
+}
+
+static uint64_t replayed_ns(const struct ts_planned_plan *plan)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < plan->n_replays; i++)
+		ns += candidate_of(plan->replays[i].closure)->duration_ns;
+	return ns;
+}
+
+static void check_plan(const struct ts_planned_plan *plan)
+{
+	check_choices(plan);
+	check_launches(plan);
+	ck_assert_uint_eq(plan->plan.replay_ns, replayed_ns(plan));
+	/* One after the other they take as long as all of them. */
+	ck_assert_uint_ge(plan->plan.predicted_step_ns,
+	        OPS * (uint64_t)OP_NS + replayed_ns(plan));
+	ck_assert_uint_gt(plan->kept_ns, plan->plan.predicted_step_ns);
+	/* What scratch takes there is not for pages. */
+	ck_assert_uint_le(plan->pages.n_chunks * 2 * MIB + plan->scratch_bytes,
+	        s.survey.limit_bytes);
+}
+
+START_TEST(values_are_made_again_where_copies_do_not_pay)
+{
+	struct ts_planned_plan plan;
+
+	make_step(288 * MIB);
+	ck_assert_int_eq(ts_planned_make(&s.step, &plan), 0);
+	check_plan(&plan);
+	ts_planned_plan_finish(&plan);
+	ts_profile_finish(&s.profile);
+}
+END_TEST
+
+START_TEST(what_takes_too_much_scratch_is_copied)
+{
+	struct ts_planned_plan plan;
+
+	/* A sixteenth of it is less than a value. */
+	make_step(160 * MIB);
+	ck_assert_int_eq(ts_planned_make(&s.step, &plan), 0);
+	check_plan(&plan);
+	ck_assert_uint_eq(plan.scratch_bytes, 0);
+	for (uint32_t i = 0; i < plan.n_replays; i++)
+		ck_assert_uint_eq(
+		        candidate_of(plan.replays[i].closure)->value % 2, 1);
+	ts_planned_plan_finish(&plan);
+	ts_profile_finish(&s.profile);
+}
+END_TEST
+
+START_TEST(without_proof_nothing_is_made_again)
+{
+	struct ts_planned_plan plan;
+
+	make_step(288 * MIB);
+	s.candidates.count = 0;
+	ck_assert_int_eq(ts_planned_make(&s.step, &plan), 0);
+	ck_assert_uint_eq(plan.n_replays, 0);
+	ck_assert_uint_eq(plan.plan.n_replays, 0);
+	ck_assert_uint_eq(plan.plan.replay_ns, 0);
+	ck_assert_uint_gt(plan.plan.swap_bytes, 0);
+	ts_planned_plan_finish(&plan);
+	ts_profile_finish(&s.profile);
+}
+END_TEST
+
+START_TEST(where_all_fits_nothing_is_made_again)
+{
+	struct ts_planned_plan plan;
+
+	make_step(1024 * MIB);
+	ck_assert_int_eq(ts_planned_make(&s.step, &plan), 0);
+	ck_assert_uint_eq(plan.n_replays, 0);
+	ck_assert_uint_eq(plan.plan.swap_bytes, 0);
+	ts_planned_plan_finish(&plan);
+	ts_profile_finish(&s.profile);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+	tcase_add_test(tcase, values_are_made_again_where_copies_do_not_pay);
+	tcase_add_test(tcase, what_takes_too_much_scratch_is_copied);
+	tcase_add_test(tcase, without_proof_nothing_is_made_again);
+	tcase_add_test(tcase, where_all_fits_nothing_is_made_again);
+}
+
+int main(void)
+{
+	return run_suite("planned_replay", add_tests);
+}
