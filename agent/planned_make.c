@@ -337,8 +337,14 @@ static int tell_ops(const struct work *work, struct ts_plan *plan)
 	uint64_t room = 1;
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < plan->n_replays; i++)
-		room += candidate_of(work, plan->replays[i].value)->n_ops;
+	for (uint32_t i = 0; i < plan->n_replays; i++) {
+		const struct ts_replay_candidate *from =
+		        candidate_of(work, plan->replays[i].value);
+
+		if (!from)
+			return -EINVAL;
+		room += from->n_ops;
+	}
 	told = calloc(room, sizeof(*told));
 	if (!told)
 		return -ENOMEM;
@@ -486,6 +492,7 @@ struct hunt {
 	uint64_t limit;  /* to be tried */
 	uint64_t fits;   /* the most that did, or 0 */
 	uint64_t fails;  /* the least that did not, or 0 */
+	uint64_t low;    /* the most that is too little for any plan, or 0 */
 	unsigned int in; /* failures in a row */
 };
 
@@ -500,6 +507,11 @@ static bool go_on(struct hunt *hunt, uint64_t excess_bytes, uint64_t page_bytes)
 		hunt->limit = hunt->fits + apart / 2;
 		return hunt->fails && apart > hunt->fits / CLOSE &&
 		       apart > 2 * page_bytes;
+	}
+	/* Gone too far down: between that and what needed too many chunks. */
+	if (hunt->low) {
+		hunt->limit = hunt->low + (hunt->fails - hunt->low) / 2;
+		return hunt->fails - hunt->low > 2 * page_bytes;
 	}
 	/* Of so much less memory ever more goes by between the pages. */
 	hunt->in++;
@@ -523,11 +535,15 @@ static int hunt_down(struct work *work, const struct ts_graph *g,
 
 		if (rc == -EAGAIN)
 			excess = hunt.limit / 50;
+		else if (rc == -ENOSPC && hunt.fails && !hunt.fits)
+			hunt.low = hunt.limit;
 		else if (rc)
 			return hunt.fits ? 0 : rc;
 		else if (made.pages.n_chunks > chunks)
 			excess = (made.pages.n_chunks - chunks) * page_bytes;
-		if (excess) {
+		if (rc == -ENOSPC) {
+			/* Nothing was made. */
+		} else if (excess) {
 			hunt.fails = hunt.limit;
 			if (!rc)
 				ts_planned_plan_finish(&made);

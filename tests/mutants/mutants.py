@@ -57,6 +57,7 @@ DETECTORS = (
     _unit("pager"),
     _unit("enforce"),
     _unit("planned"),
+    _unit("planned_replay"),
     _unit("pager_orders"),
     _unit("pager_stress"),
     Detector(

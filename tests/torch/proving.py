@@ -186,7 +186,8 @@ def by_plan(spec, content, percent, without=True):
     print(f"  {found}\n  {made}")
     expect(outcome.plan["swap_bytes"] > 0, "nothing is swapped")
     expect(outcome.plan["replay_ns"] > 0, "nothing is made again")
-    expect_equal(found["failed"] + found["early"], 0, f"{found}")
+    expect_equal(found["failed"], 0, f"{found}")
+    expect(found["early"] <= steps, f"made before their time: {found}")
     expect_equal(found["kept"], 0, "values that could not be given up")
     expect_equal(found["made_again"], found["given_up"], "made again")
     expect_equal(found["given_up"], steps * made["values"], "given up")
@@ -268,10 +269,10 @@ def all_cases():
     longest = dataclasses.replace(
         mini, arguments=("--steps", 36, *mini.arguments[2:])
     )
-    deep = Spec(
+    tall = Spec(
         TRAIN_GPT,
-        ("--steps", 22, "--dropout", 0.1, "--layers", 12, "--width", 512,
-         "--heads", 8, "--sequence", 512, "--batch", 16, "--vocabulary", 1024),
+        ("--steps", 22, "--dropout", 0.1, "--layers", 12, "--width", 256,
+         "--heads", 4, "--sequence", 512, "--batch", 32, "--vocabulary", 512),
     )
     evaluating = Spec(
         TRAIN_GPT, (*LARGE, 22, "--dropout", 0.1, "--eval-every", 3)
@@ -306,11 +307,11 @@ def all_cases():
         ),
         *(
             Case(
-                f"torch/remade/planned/deep/{percent}",
-                lambda p=percent: by_plan(deep, "tags", p),
+                f"torch/remade/planned/tall/{percent}",
+                lambda p=percent: by_plan(tall, "tags", p),
                 full=True,
             )
-            for percent in (50, 40, 30, 20)
+            for percent in (40, 30, 20)
         ),
         Case(
             "torch/remade/evaluation",

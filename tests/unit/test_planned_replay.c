@@ -153,6 +153,21 @@ static void make_step(uint64_t limit_bytes)
 	        .candidates = &s.candidates};
 }
 
+/* Candidates of two ops alone are left. */
+static void keep_outer(void)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < s.candidates.count; i++) {
+		if (s.list[i].n_ops < 2)
+			continue;
+		s.list[kept] = s.list[i];
+		s.list[kept].closure = 101 + kept;
+		kept++;
+	}
+	s.candidates.count = kept;
+}
+
 static const struct ts_replay_candidate *candidate_of(uint32_t closure)
 {
 	return &s.list[closure - 101];
@@ -250,7 +265,7 @@ static void check_plan(const struct ts_planned_plan *plan)
 	        OPS * (uint64_t)OP_NS + replayed_ns(plan));
 	ck_assert_uint_gt(plan->kept_ns, plan->plan.predicted_step_ns);
 	/* What scratch takes there is not for pages. */
-	ck_assert_uint_le(plan->pages.n_chunks * 2 * MIB + plan->scratch_bytes,
+	ck_assert_uint_le(plan->chunks_there * 2 * MIB + plan->scratch_bytes,
 	        s.survey.limit_bytes);
 }
 
@@ -261,6 +276,21 @@ START_TEST(values_are_made_again_where_copies_do_not_pay)
 	make_step(288 * MIB);
 	ck_assert_int_eq(ts_planned_make(&s.step, &plan), 0);
 	check_plan(&plan);
+	ts_planned_plan_finish(&plan);
+	ts_profile_finish(&s.profile);
+}
+END_TEST
+
+START_TEST(what_else_ops_make_takes_scratch)
+{
+	struct ts_planned_plan plan;
+
+	make_step(288 * MIB);
+	/* The inner values were not proved: each is made for the outer one. */
+	keep_outer();
+	ck_assert_int_eq(ts_planned_make(&s.step, &plan), 0);
+	check_plan(&plan);
+	ck_assert_uint_eq(plan.scratch_bytes, VALUE);
 	ts_planned_plan_finish(&plan);
 	ts_profile_finish(&s.profile);
 }
@@ -315,6 +345,7 @@ END_TEST
 static void add_tests(TCase *tcase)
 {
 	tcase_add_test(tcase, values_are_made_again_where_copies_do_not_pay);
+	tcase_add_test(tcase, what_else_ops_make_takes_scratch);
 	tcase_add_test(tcase, what_takes_too_much_scratch_is_copied);
 	tcase_add_test(tcase, without_proof_nothing_is_made_again);
 	tcase_add_test(tcase, where_all_fits_nothing_is_made_again);
