@@ -44,11 +44,12 @@ static const uint32_t scalar_tensors[LISTS_MAX] = {96, 64, 48, 36, 30};
 #define INFO_WORDS(index) ((INFO_DIMS(index) + 8) / 8)
 
 enum rule {
-	RULE_WORDS,  /* those of the bit map */
-	RULE_REDUCE, /* and one where a second output is there */
-	RULE_LISTS,  /* as many tensors as block_to_tensor names */
-	RULE_CONCAT, /* as many inputs as the grid is high */
-	RULE_INFOS,  /* and sizes and strides of as many dimensions as told */
+	RULE_WORDS,   /* those of the bit map */
+	RULE_REDUCE,  /* and one where a second output is there */
+	RULE_LISTS,   /* as many tensors as block_to_tensor names */
+	RULE_CONCAT,  /* as many inputs as the grid is high */
+	RULE_INFOS,   /* and sizes and strides of as many dimensions as told */
+	RULE_OFFSETS, /* words; an offset calculator comes first, if proved */
 };
 
 struct words {
@@ -115,6 +116,8 @@ static bool limit_iterator(
 	if (!limit_words(layout, 1, bytes))
 		return false;
 	keep_words(layout, 1, first, end);
+	if (!to_the_end)
+		layout->rule = RULE_OFFSETS;
 	return true;
 }
 
@@ -450,6 +453,10 @@ uint32_t ts_layout_used(const struct ts_layout *layout, void *const *params,
 		               : outputs;
 	case RULE_INFOS:
 		return dims_used(layout, params);
+	case RULE_OFFSETS:
+		/* Divisors with what belongs to them come about no other way.
+		 */
+		return dims_of(params[1]) > 0;
 	case RULE_WORDS:
 		break;
 	}
@@ -496,6 +503,9 @@ bool ts_layout_is_unused(const struct ts_layout *layout, uint32_t used,
 		return !param && used & REDUCE_PROVED;
 	case RULE_INFOS:
 		return is_beyond_dims(&layout->params[param], used, offset);
+	case RULE_OFFSETS:
+		/* However many operands there are, it has at least one's. */
+		return param == 1 && used && offset + 8 <= CALCULATOR_BYTES(1);
 	case RULE_WORDS:
 		break;
 	}

@@ -143,7 +143,7 @@ START_TEST(slots_that_are_not_used_are_skipped)
 {
 	/* One dimension of seven: divisor, its multiplier and its shift. */
 	static const uint32_t sizes[] = {1, 7, 0x24924925, 3};
-	char concat[2720] = {0}, reduce[1048] = {0};
+	char concat[2720] = {0}, reduce[1048] = {0}, offsets[624] = {0};
 	bool doubted;
 
 	ck_assert_uint_eq(bytes_behind(kernel_with(CONCAT, 2720, false), concat,
@@ -156,6 +156,17 @@ START_TEST(slots_that_are_not_used_are_skipped)
 	                          304, &doubted),
 	        0);
 	ck_assert(!doubted);
+	/* Sizes of dimensions that the calculator in front does not have. */
+	memcpy(offsets, sizes, sizeof(sizes));
+	ck_assert_uint_eq(bytes_behind(kernel_with(ELEMENTWISE, 624, false),
+	                          offsets, 200, &doubted),
+	        0);
+	ck_assert(!doubted);
+	/* What may belong to more operands than the calculator has. */
+	ck_assert_uint_eq(bytes_behind(kernel_with(ELEMENTWISE, 624, false),
+	                          offsets, 408, &doubted),
+	        MIB);
+	ck_assert(doubted);
 }
 END_TEST
 
