@@ -9,11 +9,20 @@
 
 /* Finer than any op; differences stay within 32 bits over two steps. */
 #define TICKS_MAX (1u << 30)
+/* Times of the model are sums of fractions. */
+#define ROUNDING 1e-3
+
+struct copy_out {
+	uint32_t value;
+	double begin, end;
+};
 
 /* When things happened last, in ns since the run began; below 0: never. */
 struct record {
 	double *op_begin, *op_end;
-	double *out_end;      /* by value */
+	struct copy_out *outs; /* all, ascending by value, then by begin */
+	uint32_t n_outs, outs_room;
+	bool short_of_memory;
 	double *in_begin;     /* by gap */
 	double *replay_begin; /* by gap */
 };
@@ -26,6 +35,31 @@ struct work {
 	double start, step; /* of the last step, and its length */
 	struct ts_planned_run *run;
 };
+
+static void note_out(struct record *record, struct copy_out out)
+{
+	if (record->n_outs == record->outs_room) {
+		uint32_t room = 2 * record->outs_room + 256;
+		void *more = realloc(record->outs, room * sizeof(out));
+
+		if (!more) {
+			record->short_of_memory = true;
+			return;
+		}
+		record->outs = more;
+		record->outs_room = room;
+	}
+	record->outs[record->n_outs++] = out;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const struct copy_out *x = a, *y = b;
+
+	if (x->value != y->value)
+		return x->value < y->value ? -1 : 1;
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
 
 static void note(void *data, enum ts_lane lane, uint32_t index, double begin_ns,
         double end_ns)
@@ -41,7 +75,7 @@ static void note(void *data, enum ts_lane lane, uint32_t index, double begin_ns,
 		record->op_end[instrs[index].op] = end_ns;
 		break;
 	case TS_LANE_D2H:
-		record->out_end[index] = end_ns;
+		note_out(record, (struct copy_out){index, begin_ns, end_ns});
 		break;
 	case TS_LANE_H2D:
 		record->in_begin[index] = begin_ns;
@@ -68,11 +102,10 @@ static int record_init(struct record *record, const struct ts_graph *g)
 {
 	record->op_begin = times(g->n_ops);
 	record->op_end = times(g->n_ops);
-	record->out_end = times(g->profile->n_values);
 	record->in_begin = times(g->n_gaps);
 	record->replay_begin = times(g->n_gaps);
-	return record->op_begin && record->op_end && record->out_end &&
-	                       record->in_begin && record->replay_begin
+	return record->op_begin && record->op_end && record->in_begin &&
+	                       record->replay_begin
 	               ? 0
 	               : -ENOMEM;
 }
@@ -81,7 +114,7 @@ static void record_finish(struct record *record)
 {
 	free(record->op_begin);
 	free(record->op_end);
-	free(record->out_end);
+	free(record->outs);
 	free(record->in_begin);
 	free(record->replay_begin);
 }
@@ -110,30 +143,45 @@ static uint32_t op_after(const struct work *work, double ns)
 	return low;
 }
 
+/* The first copy out of @value that begins at @ns or later, or NULL. */
+static const struct copy_out *out_after(
+        const struct record *record, uint32_t value, double ns)
+{
+	uint32_t low = 0, high = record->n_outs;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct copy_out *out = &record->outs[middle];
+
+		if (out->value < value ||
+		        (out->value == value && out->begin < ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < record->n_outs && record->outs[low].value == value
+	               ? &record->outs[low]
+	               : NULL;
+}
+
 /*
  * When the version of @gap is on the host, which it leaves memory at @begin
- * for. Copies of gaps before count where they took place: one that had not
- * begun when its value was needed again was left out.
+ * for, and is back at @end at the latest; both since the step's begin. Copies
+ * out wait for the gap, and one that did not begin in it was left out; in the
+ * step before it may have. @begin where the host has it.
  */
-static double copied_at(
-        const struct work *work, const struct ts_gap *gap, double begin)
+static double copied_at(const struct work *work, const struct ts_gap *gap,
+        double begin, double end)
 {
-	const struct ts_graph *g = work->graph;
-	uint32_t writer = g->writer[gap->version];
-	double out = work->record.out_end[gap->version] - work->start;
-	bool kept = writer == TS_NONE &&
-	            g->objects[g->object_of[gap->version]].persistent;
-	double born = writer == TS_NONE
-	                      ? 0
-	                      : work->record.op_begin[writer] - work->start;
+	for (int step = 0; step < 2; step++) {
+		double from = work->start - step * work->step;
+		const struct copy_out *out = out_after(
+		        &work->record, gap->version, from + begin - ROUNDING);
 
-	/* The step before left it there. */
-	if (work->record.out_end[gap->version] < 0)
-		return begin;
-	/* The last copy was that of the step before. */
-	if (!kept && out < born)
-		out += work->step;
-	return out > begin ? out : begin;
+		if (out && out->begin < from + end)
+			return out->end - from;
+	}
+	return begin;
 }
 
 static void follow_gap(struct work *work, uint32_t index)
@@ -148,7 +196,9 @@ static void follow_gap(struct work *work, uint32_t index)
 	/* Never, or not any more once the step had settled. */
 	if (record->in_begin[index] < 0 || come < -work->step)
 		return;
-	gone = copied_at(work, gap, begin);
+	if (come < begin)
+		come += work->step;
+	gone = copied_at(work, gap, begin, come);
 	while (come < gone)
 		come += work->step;
 	to->wraps = come >= work->step;
@@ -234,8 +284,13 @@ int ts_planned_run_make(const struct ts_graph *graph,
 	rc = ts_model_run(model, choice, &outcome, NULL);
 	if (!rc && !outcome.fits)
 		rc = -EAGAIN;
+	if (!rc && work.record.short_of_memory)
+		rc = -ENOMEM;
 	if (rc)
 		goto out;
+	if (work.record.n_outs)
+		qsort(work.record.outs, work.record.n_outs,
+		        sizeof(*work.record.outs), by_value);
 	work.start = work.record.op_begin[0];
 	work.step = (double)outcome.step_ns;
 	ret_run->step_ns = outcome.step_ns;

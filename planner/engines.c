@@ -398,6 +398,9 @@ static void forget_copies(struct ts_model *m, uint32_t op)
 	const struct ts_profile *p = m->graph->profile;
 	const struct ts_profile_op *info = &p->ops[op];
 
+	for (uint32_t k = 0; m->graph->dirties && k < info->n_reads; k++)
+		if (m->graph->dirties[info->first_read + k])
+			set_host(m, p->uses[info->first_read + k], false);
 	for (uint32_t k = 0; k < info->n_writes; k++) {
 		uint32_t version = p->uses[info->first_write + k];
 		uint32_t old = p->values[version].in_place_of;

@@ -358,6 +358,13 @@ static bool has_copy(const struct ts_program *p, const struct ts_choice *choice,
 	       choice->action[wrap] == TS_SWAP;
 }
 
+/* Before the last use a copy would be of no use, where that makes it old. */
+static bool copies_late(
+        const struct ts_graph *g, const struct ts_choice *choice, uint32_t gap)
+{
+	return choice->late[gap] || g->gaps[gap].dirty;
+}
+
 int ts_program_compile(struct ts_program *p, const struct ts_choice *choice)
 {
 	const struct ts_graph *g = p->graph;
@@ -380,10 +387,10 @@ int ts_program_compile(struct ts_program *p, const struct ts_choice *choice)
 		if (info->to_op >= g->n_ops)
 			p->cyclic = true;
 		if (!p->held[gap])
-			p->copy_op[gap] = choice->late[gap] ? info->from_op
-			                  : info->born_op == TS_NONE
-			                          ? 0
-			                          : info->born_op;
+			p->copy_op[gap] =
+			        copies_late(g, choice, gap) ? info->from_op
+			        : info->born_op == TS_NONE  ? 0
+			                                    : info->born_op;
 	}
 	for (uint32_t i = 0; !err && i < g->n_ops; i++)
 		err = compile_op(p, choice, i);
