@@ -2,6 +2,8 @@
 #include "agent/planned.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -84,7 +86,7 @@ static struct {
 	unsigned int in_row;  /* steps by the plan since it was taken up */
 	uint64_t vmm_calls;   /* when the last of these ended */
 	bool rewrite;         /* the file offers what was dropped */
-	bool said;
+	bool said, said_none;
 	struct ts_planned_figures figures;
 } planned;
 
@@ -485,6 +487,24 @@ static void tell_all(
 	plan->smallest_feasible_limit_bytes += others;
 }
 
+/* Once: no plan fits, and what one would fit into. */
+static void say_none(uint64_t least_bytes)
+{
+	char remedy[64] = "";
+
+	if (planned.said_none)
+		return;
+	planned.said_none = true;
+	/* In whole MiB, as limits are named elsewhere. */
+	if (least_bytes)
+		snprintf(remedy, sizeof(remedy),
+		        "; for one: TAPESWAP_LIMIT=%" PRIu64 "MiB",
+		        (least_bytes + (1u << 20) - 1) >> 20);
+	ts_log(TS_LOG_INFO,
+	        "plan: none fits under the limit, the pager goes on alone%s",
+	        remedy);
+}
+
 /* Lock held. */
 static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
         const struct ts_replay_candidates *candidates,
@@ -496,6 +516,7 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 	        .values = &device->values};
 	struct ts_enforce_survey survey;
 	struct ts_plan offered;
+	uint64_t least_bytes = 0;
 	int rc;
 
 	if (candidates->count)
@@ -508,13 +529,15 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 	if (ts_planned_file_offer(
 	            observed, &survey, &offered, &input.offered_bytes))
 		input.offered = &offered;
-	rc = ts_planned_make(&input, &entry->made);
+	rc = ts_planned_make(&input, &entry->made, &least_bytes);
 	free(survey.segments);
 	if (input.offered) {
 		ts_plan_finish(&offered);
 		if (!rc)
 			ts_planned_file_say(entry->made.was_offered);
 	}
+	if (rc == -ENOSPC)
+		say_none(least_bytes);
 	if (rc)
 		return rc;
 	tell_all(&entry->made, &survey);

@@ -2,6 +2,7 @@
 #include "agent/planned_file.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,10 +15,40 @@
 #define HASH_TEXT 24
 
 static bool looked_at;
+/* What was found in the file is somebody's, and stays. */
+static bool is_kept;
+/* The file that is written instead. */
+static char other_path[PATH_MAX];
 
 static void write_hash(const struct ts_observed *observed, char *ret_text)
 {
 	snprintf(ret_text, HASH_TEXT, "%016" PRIx64, observed->hash);
+}
+
+/* Of a plan that a run left there: nothing else has its tape or figures. */
+static bool is_of_run(json_t *json)
+{
+	return json_object_get(json, "tape") ||
+	       json_object_get(json, "measured");
+}
+
+/* Somebody made it, or it is no plan at all: it is not for us to replace. */
+static void keep_file(const char *path)
+{
+	int length = snprintf(other_path, sizeof(other_path), "%s.new", path);
+
+	is_kept = true;
+	if (length < 0 || (size_t)length >= sizeof(other_path))
+		*other_path = '\0';
+	ts_log(TS_LOG_WARN,
+	        "plan: %s was not left by a run of this program: it stays, one "
+	        "is made and written to %s",
+	        path, other_path);
+}
+
+const char *ts_planned_file_path(void)
+{
+	return is_kept ? other_path : ts_agent.config.plan;
 }
 
 bool ts_planned_file_offer(const struct ts_observed *observed,
@@ -37,6 +68,11 @@ bool ts_planned_file_offer(const struct ts_observed *observed,
 		return false;
 	json = json_load_file(path, 0, NULL);
 	write_hash(observed, hash);
+	if (!is_of_run(json)) {
+		keep_file(path);
+		json_decref(json);
+		return false;
+	}
 	if (ts_plan_load(path, ret_plan, &error)) {
 		ts_log(TS_LOG_INFO, "plan: %s holds none (%s: %s), one is made",
 		        path, error.path, error.message);
@@ -95,7 +131,7 @@ json_t *ts_planned_file_json(
 
 void ts_planned_file_write(json_t *json)
 {
-	const char *path = ts_agent.config.plan;
+	const char *path = ts_planned_file_path();
 
 	if (json && *path)
 		ts_json_write_setting(

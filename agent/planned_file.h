@@ -34,6 +34,12 @@ void ts_planned_file_say(bool taken);
 json_t *ts_planned_file_json(
         const struct ts_planned_plan *made, const struct ts_observed *observed);
 
+/*
+ * Where plans of this process go: the file, or one beside it where something
+ * is in it that no run left there. "" for nowhere.
+ */
+const char *ts_planned_file_path(void);
+
 /* Writes @json, which it takes over; NULL is nothing to write. */
 void ts_planned_file_write(json_t *json);
 

@@ -28,6 +28,7 @@ struct work {
 	bool replays;              /* it may have values made again */
 	uint64_t scratch_bytes;    /* for these */
 	uint64_t chunks_bytes;     /* of all chunks there are */
+	uint64_t least_chunks;     /* of plans that need more than these */
 	struct ts_planned_move *moves;
 	uint32_t n_moves;
 };
@@ -434,6 +435,21 @@ static uint64_t chunks_there(const struct work *work)
 	return used < limit ? (limit - used) / survey->page_bytes : 0;
 }
 
+/*
+ * The limit that leaves so many chunks; 0: not known. Under another limit
+ * memory is laid out otherwise: with a little more than it takes here.
+ */
+static uint64_t limit_for(const struct work *work, uint64_t chunks)
+{
+	const struct ts_enforce_survey *survey = work->step->survey;
+	uint64_t pages = survey->fixed_pages + chunks;
+
+	if (!chunks)
+		return 0;
+	return survey->other_bytes +
+	       pages * survey->page_bytes / 100 * (100 + 2 * MARGIN_PERCENT);
+}
+
 static int try_limit(struct work *work, const struct ts_graph *g,
         uint64_t limit_bytes, struct ts_planned_plan *made)
 {
@@ -527,12 +543,19 @@ static int hunt_down(struct work *work, const struct ts_graph *g,
 {
 	uint64_t page_bytes = work->step->survey->page_bytes;
 	struct hunt hunt = {.limit = work->chunks_bytes};
+	bool at_floor = false;
 
 	for (unsigned int tries = 0; tries < TRIES_MAX; tries++) {
 		struct ts_planned_plan made;
 		uint64_t excess = 0;
 		int rc = try_limit(work, g, hunt.limit, &made);
 
+		/* One that needs more tells how much more. */
+		if (rc == -ENOSPC && !hunt.fits && !at_floor) {
+			at_floor = true;
+			hunt.limit = g->floor_bytes;
+			continue;
+		}
 		if (rc == -EAGAIN)
 			excess = hunt.limit / 50;
 		else if (rc == -ENOSPC && hunt.fails && !hunt.fits)
@@ -545,8 +568,14 @@ static int hunt_down(struct work *work, const struct ts_graph *g,
 			/* Nothing was made. */
 		} else if (excess) {
 			hunt.fails = hunt.limit;
+			if (!rc && (!work->least_chunks ||
+			                   made.pages.n_chunks <
+			                           work->least_chunks))
+				work->least_chunks = made.pages.n_chunks;
 			if (!rc)
 				ts_planned_plan_finish(&made);
+			if (at_floor)
+				break;
 		} else {
 			if (hunt.fits)
 				ts_planned_plan_finish(ret);
@@ -651,8 +680,8 @@ static int search_more(struct work *work, int rc, struct ts_planned_plan *plan)
 	return rc;
 }
 
-int ts_planned_make(
-        const struct ts_planned_step *step, struct ts_planned_plan *ret_plan)
+int ts_planned_make(const struct ts_planned_step *step,
+        struct ts_planned_plan *ret_plan, uint64_t *ret_least_bytes)
 {
 	struct work work = {
 	        .step = step, .n_ops = (uint32_t)step->step->op_count};
@@ -676,6 +705,8 @@ int ts_planned_make(
 		ts_graph_finish(&graph);
 		rc = search_more(&work, rc, ret_plan);
 	}
+	if (ret_least_bytes)
+		*ret_least_bytes = limit_for(&work, work.least_chunks);
 	if (rc)
 		ts_planned_view_finish(&view);
 	else

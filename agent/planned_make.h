@@ -49,11 +49,13 @@ struct ts_planned_plan {
 };
 
 /*
- * 0, -ENOSPC where no plan fits, or another negative errno. The caller
- * finishes @ret_plan after success; its view holds while @step->profile does.
+ * 0, -ENOSPC where no plan fits, with a limit that one would fit into in
+ * @ret_least_bytes (NULL: not wanted), or 0; or another negative errno. The
+ * caller finishes @ret_plan after success; its view holds while @step->profile
+ * does.
  */
-int ts_planned_make(
-        const struct ts_planned_step *step, struct ts_planned_plan *ret_plan);
+int ts_planned_make(const struct ts_planned_step *step,
+        struct ts_planned_plan *ret_plan, uint64_t *ret_least_bytes);
 void ts_planned_plan_finish(struct ts_planned_plan *plan);
 
 #endif

@@ -14,6 +14,7 @@
 #include "agent/base/units.h"
 #include "agent/jsonfile.h"
 #include "agent/planned.h"
+#include "agent/planned_file.h"
 #include "agent/profiler.h"
 #include "agent/recorder.h"
 #include "agent/remake.h"
@@ -343,16 +344,18 @@ static void stop_refresh(void)
 void ts_status_write_all(void)
 {
 	const struct ts_config *config = &ts_agent.config;
-	const char *file = config->plan;
+	bool by_plan = config->mode == TS_MODE_PLAN;
+	const char *file = by_plan ? ts_planned_file_path() : config->plan;
 	struct tape_figures tape;
 	json_t *plan;
 
 	read_tape(&tape);
 	if (!was_used(&tape))
 		return;
-	plan = *config->plan ? plan_or_tape() : NULL;
-	if (plan && ts_json_write_setting(
-	                    plan, "TAPESWAP_PLAN", file, JSON_COMPACT))
+	plan = *file ? plan_or_tape() : NULL;
+	/* Only what is there now is named. */
+	if (!plan || ts_json_write_setting(
+	                     plan, "TAPESWAP_PLAN", file, JSON_COMPACT))
 		file = "";
 	if (*config->status) {
 		stop_refresh();

@@ -253,6 +253,42 @@ def again(spec, percent):
         expect("is for another limit" in third.err, third.err[-1000:])
 
 
+def none_fits(spec, percent):
+    """That no plan fits is said, with a limit that there is one for."""
+    unlimited = run_once(spec)
+    limit = share_of_peak(unlimited.report, percent)
+    outcome, limit = run_at(spec, limit, "plan")
+    expect_equal(
+        printed(outcome), printed(unlimited), "output under the limit"
+    )
+    said = re.findall(
+        r"plan: none fits .*; for one: TAPESWAP_LIMIT=(\d+)MiB", outcome.err
+    )
+    expect_equal(len(said), 1, f"lines that no plan fits\n{outcome.err}")
+    expect(".json" not in outcome.err, f"a plan is named\n{outcome.err}")
+    outcome, _ = run_at(spec, int(said[0]) << 20, "plan")
+    expect(outcome.plan, f"no plan at {said[0]} MiB\n{outcome.err}")
+
+
+def kept(spec, percent):
+    """A file that no run left there stays, the plan goes beside it."""
+    unlimited = run_once(spec)
+    limit = share_of_peak(unlimited.report, percent)
+    with tempfile.TemporaryDirectory(prefix="tapeswap-plan-") as folder:
+        path = f"{folder}/plan.json"
+        here = dataclasses.replace(
+            spec, settings=(*spec.settings, ("TAPESWAP_PLAN", path))
+        )
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('{"schema": "plan"}')
+        outcome = checked(launch(limited(here, limit, "plan")))
+        with open(path, encoding="utf-8") as file:
+            expect_equal(file.read(), '{"schema": "plan"}', "the file")
+        with open(path + ".new", encoding="utf-8") as file:
+            expect("measured" in json.load(file), "no plan of a run")
+        expect(f"-> {path}.new" in outcome.err, outcome.err[-1000:])
+
+
 def other(spec, percent, least_steps):
     """Steps that differ, or other work between: right, and by plan again."""
     unlimited = run_once(spec)
@@ -352,6 +388,8 @@ def all_cases():
     cases += [
         Case("torch/planned/steady/gpt", lambda: steady(gpt_steps, 50, 5)),
         Case("torch/planned/again", lambda: again(gpt, 60), full=True),
+        Case("torch/planned/none", lambda: none_fits(gpt, 20), full=True),
+        Case("torch/planned/kept", lambda: kept(gpt, 60), full=True),
     ]
     cases += [
         Case(

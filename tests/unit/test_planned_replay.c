@@ -274,7 +274,7 @@ START_TEST(values_are_made_again_where_copies_do_not_pay)
 	struct ts_planned_plan plan;
 
 	make_step(288 * MIB);
-	ck_assert_int_eq(ts_planned_make(&s.step, &plan), 0);
+	ck_assert_int_eq(ts_planned_make(&s.step, &plan, NULL), 0);
 	check_plan(&plan);
 	ts_planned_plan_finish(&plan);
 	ts_profile_finish(&s.profile);
@@ -288,7 +288,7 @@ START_TEST(what_else_ops_make_takes_scratch)
 	make_step(288 * MIB);
 	/* The inner values were not proved: each is made for the outer one. */
 	keep_outer();
-	ck_assert_int_eq(ts_planned_make(&s.step, &plan), 0);
+	ck_assert_int_eq(ts_planned_make(&s.step, &plan, NULL), 0);
 	check_plan(&plan);
 	ck_assert_uint_eq(plan.scratch_bytes, VALUE);
 	ts_planned_plan_finish(&plan);
@@ -302,7 +302,7 @@ START_TEST(what_takes_too_much_scratch_is_copied)
 
 	/* A sixteenth of it is less than a value. */
 	make_step(160 * MIB);
-	ck_assert_int_eq(ts_planned_make(&s.step, &plan), 0);
+	ck_assert_int_eq(ts_planned_make(&s.step, &plan, NULL), 0);
 	check_plan(&plan);
 	ck_assert_uint_eq(plan.scratch_bytes, 0);
 	for (uint32_t i = 0; i < plan.n_replays; i++)
@@ -319,7 +319,7 @@ START_TEST(without_proof_nothing_is_made_again)
 
 	make_step(288 * MIB);
 	s.candidates.count = 0;
-	ck_assert_int_eq(ts_planned_make(&s.step, &plan), 0);
+	ck_assert_int_eq(ts_planned_make(&s.step, &plan, NULL), 0);
 	ck_assert_uint_eq(plan.n_replays, 0);
 	ck_assert_uint_eq(plan.plan.n_replays, 0);
 	ck_assert_uint_eq(plan.plan.replay_ns, 0);
@@ -334,7 +334,7 @@ START_TEST(where_all_fits_nothing_is_made_again)
 	struct ts_planned_plan plan;
 
 	make_step(1024 * MIB);
-	ck_assert_int_eq(ts_planned_make(&s.step, &plan), 0);
+	ck_assert_int_eq(ts_planned_make(&s.step, &plan, NULL), 0);
 	ck_assert_uint_eq(plan.n_replays, 0);
 	ck_assert_uint_eq(plan.plan.swap_bytes, 0);
 	ts_planned_plan_finish(&plan);
