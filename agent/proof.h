@@ -62,8 +62,7 @@ enum ts_verdict ts_proof_verdict(const struct ts_observed *step, uint32_t op);
  * Adds to a profile of @step what was found: to each of "signatures" a
  * "replay" with its verdict and how many ops it was of; "values" of ops without
  * proof are no longer "replayable", and all say whether they are "stable"; and
- * figures under "proof". Nothing where nothing
- * was proved.
+ * figures under "proof": these alone where nothing was proved yet.
  */
 void ts_proof_tell(const struct ts_observed *step, json_t *profile);
 

@@ -120,11 +120,12 @@ void ts_proof_tell(const struct ts_observed *step, json_t *profile)
 		return;
 	if (ts_proof.done && ts_proof.step->hash == step->hash)
 		tallies = count();
+	/* That nothing was proved yet is told as well. */
+	json_object_set_new(profile, "proof", figures());
 	if (tallies) {
 		tell_signatures(
 		        json_object_get(profile, "signatures"), tallies);
 		tell_values(json_object_get(profile, "values"));
-		json_object_set_new(profile, "proof", figures());
 		if (ts_proof.closures)
 			json_object_set_new(json_object_get(profile, "proof"),
 			        "closures",

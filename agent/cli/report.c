@@ -187,7 +187,8 @@ static void print_verdicts(const struct report *r)
 	const json_t *signature;
 	size_t index;
 
-	if (!json_object_get(r->profile_json, "proof"))
+	if (!json_integer_value(json_object_get(
+	            json_object_get(r->profile_json, "proof"), "shadow_steps")))
 		return;
 	fputs("<h2>What can be launched again</h2>\n<table><tr><th>kernel</th>"
 	      "<th>ops</th><th>proved</th><th>verdict</th><th>because it</th>"

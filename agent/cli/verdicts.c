@@ -144,6 +144,19 @@ static int print_json(const struct totals *totals, const json_t *profile)
 	          : TS_EXIT_YES;
 }
 
+/* Were there steps enough for any? */
+static bool has_verdicts(const json_t *profile)
+{
+	const json_t *signature;
+	size_t index;
+
+	json_array_foreach (
+	        json_object_get(profile, "signatures"), index, signature)
+		if (replay_of(signature))
+			return true;
+	return false;
+}
+
 int ts_cli_print_verdicts(const char *path, const json_t *profile, bool as_json)
 {
 	size_t signatures =
@@ -154,6 +167,10 @@ int ts_cli_print_verdicts(const char *path, const json_t *profile, bool as_json)
 	if (!json_object_get(profile, "proof"))
 		return ts_cli_bad("record it with TAPESWAP_REPLAY=1",
 		        "%s: nothing was proved", path);
+	if (!has_verdicts(profile))
+		return ts_cli_bad("let the program go on for 20 steps",
+		        "%s: nothing was proved, the program ended before",
+		        path);
 	ns = times(profile, signatures);
 	if (!ns)
 		return ts_cli_bad(NULL, "out of memory");
