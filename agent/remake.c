@@ -171,6 +171,7 @@ static void stop_choices(void)
 	while (ts_remake.count && ts_remake_pager())
 		ts_remake_forget_item(ts_remake.count - 1);
 	atomic_store(&ts_remake.on, false);
+	ts_remake.launched = false;
 	free(ts_remake.choices);
 	free(ts_remake.kept);
 	free(ts_remake.wanted);
@@ -316,16 +317,11 @@ static void give_up(uint32_t index, ts_stream_key stream)
 static int make_early(void)
 {
 	uint64_t made = ts_remake.made;
-	ts_stream_key stream = 0;
-	int rc;
+	int rc = ts_remake_wanted();
 
-	for (uint32_t i = 0; i < ts_remake.count; i++)
-		if (ts_remake.items[i].wanted)
-			stream = ts_remake.items[i].stream;
-	rc = ts_remake_wanted();
+	/* On whatever streams they are being made. */
 	if (!rc)
-		rc = ts_gpu_errno(ts_agent.ops->stream_synchronize(
-		        (CUstream)(uintptr_t)stream));
+		rc = ts_gpu_errno(ts_agent.ops->ctx_synchronize());
 	ts_remake.early += ts_remake.made - made;
 	return rc;
 }

@@ -37,6 +37,8 @@ struct ts_remake {
 	uint32_t count;
 	/* Scratch for steps by a plan; 0: others' is asked for. */
 	uint64_t arena, arena_bytes;
+	ts_stream_key stream; /* of the last launches; where launched */
+	bool launched;
 	uint64_t steps; /* that gave values up, since a look at all */
 	uint64_t given, made, early, failed, bytes, launches, shared, refused;
 };

@@ -435,6 +435,21 @@ static int descending(const void *a, const void *b)
 	return x > y ? -1 : x < y;
 }
 
+/*
+ * What was made last may be a leaf of this group, and its scratch is where this
+ * group's is. Its stream may be gone by now, though not its work.
+ */
+static int after_the_last(const struct group *group)
+{
+	int rc = 0;
+
+	if (ts_remake.launched && ts_remake.stream != group->stream)
+		rc = ts_gpu_errno(ts_agent.ops->ctx_synchronize());
+	ts_remake.stream = group->stream;
+	ts_remake.launched = true;
+	return rc;
+}
+
 /* 0, or why all of its items are still given up. */
 static int make_group(uint32_t most)
 {
@@ -448,6 +463,8 @@ static int make_group(uint32_t most)
 		ts_agent_after_unmanaged();
 	if (!rc)
 		rc = add_ranges(&group);
+	if (!rc)
+		rc = after_the_last(&group);
 	if (!rc)
 		rc = launch_all(&group);
 	if (rc) {

@@ -278,6 +278,7 @@ def all_cases():
         TRAIN_GPT, (*LARGE, 22, "--dropout", 0.1, "--eval-every", 3)
     )
     between = Spec(WORKLOADS / "disturbed.py")
+    by_turns = Spec(WORKLOADS / "disturbed.py", ("--streams", "--layers", 9))
     small = Spec(
         WORKLOADS / "disturbed.py",
         ("--layers", 4, "--batch", 1024, "--width", 512),
@@ -321,6 +322,11 @@ def all_cases():
         Case(
             "torch/remade/disturbed",
             lambda: disturbed(between, "tags", 50),
+            full=True,
+        ),
+        Case(
+            "torch/remade/streams",
+            lambda: disturbed(by_turns, "tags", 50),
             full=True,
         ),
         Case(

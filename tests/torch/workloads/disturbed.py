@@ -8,6 +8,8 @@ backward that no step before did.
   empty   gives the allocator's cached memory back
   fail    ends without a backward
   free    frees a tensor the step works with and takes its memory for another
+
+With --streams the layers run on two streams by turns, each after the other.
 """
 
 import argparse
@@ -28,11 +30,22 @@ class Net(nn.Module):
         self.layers = nn.ModuleList(
             nn.Linear(args.width, args.width) for _ in range(args.layers)
         )
+        self.streams = [torch.cuda.current_stream()]
+        if args.streams:
+            self.streams.append(torch.cuda.Stream())
 
     def forward(self, x, seen):
-        for layer in self.layers:
-            x = F.gelu(layer(x))
+        last = self.streams[0]
+        for number, layer in enumerate(self.layers):
+            stream = self.streams[number % len(self.streams)]
+            stream.wait_stream(last)
+            x.record_stream(stream)
+            with torch.cuda.stream(stream):
+                x = F.gelu(layer(x))
             seen.append(x)
+            last = stream
+        x.record_stream(self.streams[0])
+        self.streams[0].wait_stream(last)
         return x
 
 
@@ -58,6 +71,7 @@ def main():
     parser.add_argument("--batch", type=int, default=2048)
     parser.add_argument("--steps", type=int, default=FIRST + 2 * len(WHAT) - 1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--streams", action="store_true")
     args = parser.parse_args()
     torch.manual_seed(args.seed)
     net = Net(args).to("cuda")
@@ -74,7 +88,11 @@ def main():
         if what != "fail":
             loss.backward()
             optimizer.step()
-        common.report(step, loss, what=what, value=value)
+        line = {"what": what, "value": value}
+        if args.streams:
+            # When memory of two streams comes free depends on the clock.
+            line["max_memory_reserved"] = None
+        common.report(step, loss, **line)
 
 
 if __name__ == "__main__":
