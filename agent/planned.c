@@ -2,8 +2,6 @@
 #include "agent/planned.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +14,7 @@
 #include "agent/planned_clock.h"
 #include "agent/planned_cost.h"
 #include "agent/planned_file.h"
+#include "agent/planned_say.h"
 #include "agent/profiler.h"
 #include "agent/proof.h"
 #include "agent/proof_candidates.h"
@@ -86,7 +85,6 @@ static struct {
 	unsigned int in_row;  /* steps by the plan since it was taken up */
 	uint64_t vmm_calls;   /* when the last of these ended */
 	bool rewrite;         /* the file offers what was dropped */
-	bool said, said_none;
 	struct ts_planned_figures figures;
 } planned;
 
@@ -456,20 +454,6 @@ static void catch_up(
 		found_step(entry);
 }
 
-static void say_plan(const struct ts_plan *plan)
-{
-	if (planned.said)
-		return;
-	planned.said = true;
-	ts_log(TS_LOG_INFO,
-	        "plan: step %.1f ms, %.1f unlimited; %s of %s leaves and comes "
-	        "back a step",
-	        (double)plan->predicted_step_ns * 1e-6,
-	        (double)plan->unlimited_step_ns * 1e-6,
-	        ts_size(plan->swap_bytes).text,
-	        ts_size(plan->unlimited_peak_bytes).text);
-}
-
 /* The planner knew of pages that move; people know the whole device. */
 static void tell_all(
         struct ts_planned_plan *made, const struct ts_enforce_survey *survey)
@@ -485,24 +469,6 @@ static void tell_all(
 		return;
 	plan->unlimited_peak_bytes += others;
 	plan->smallest_feasible_limit_bytes += others;
-}
-
-/* Once: no plan fits, and what one would fit into. */
-static void say_none(uint64_t least_bytes)
-{
-	char remedy[64] = "";
-
-	if (planned.said_none)
-		return;
-	planned.said_none = true;
-	/* In whole MiB, as limits are named elsewhere. */
-	if (least_bytes)
-		snprintf(remedy, sizeof(remedy),
-		        "; for one: TAPESWAP_LIMIT=%" PRIu64 "MiB",
-		        (least_bytes + (1u << 20) - 1) >> 20);
-	ts_log(TS_LOG_INFO,
-	        "plan: none fits under the limit, the pager goes on alone%s",
-	        remedy);
 }
 
 /* Lock held. */
@@ -537,7 +503,7 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 			ts_planned_file_say(entry->made.was_offered);
 	}
 	if (rc == -ENOSPC)
-		say_none(least_bytes);
+		ts_planned_say_none(least_bytes);
 	if (rc)
 		return rc;
 	tell_all(&entry->made, &survey);
@@ -611,7 +577,7 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
 	ts_planned_cache_add(&planned.cache, entry);
 	entry->number = ++planned.figures.plans;
 	start_replays(entry);
-	say_plan(&entry->made.plan);
+	ts_planned_say_plan(&entry->made.plan);
 	if (!planned.told)
 		planned.told = entry;
 	compare_first(entry, &observed->step);
