@@ -170,6 +170,44 @@ START_TEST(skipped_launch_that_nobody_looks_at_is_dead)
 }
 END_TEST
 
+static bool block_at_other_address;
+
+/* A chunk at two addresses, as an agent maps one for two blocks in turn. */
+static void aliased(void)
+{
+	CUmemGenericAllocationHandle chunk;
+	CUdeviceptr va;
+
+	client_start();
+	chunk = client_chunk(PAGE);
+	va = client_reserve(2 * PAGE);
+	OK(cuMemMap(va, PAGE, 0, chunk, 0));
+	OK(cuMemMap(va + PAGE, PAGE, 0, chunk, 0));
+	OK(client_access(va, 2 * PAGE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+	simgpu_block(0, va, BYTES);
+	OK(cuMemcpyHtoD(va, seen, BYTES)); /* copy 1 */
+	if (block_at_other_address) {
+		simgpu_block(0, va + PAGE, BYTES);
+		simgpu_block(0, va + PAGE, -(int64_t)BYTES);
+	} else {
+		simgpu_block(0, va, -(int64_t)BYTES);
+		simgpu_block(0, va, BYTES);
+		OK(cuMemUnmap(va + PAGE, PAGE));
+		simgpu_block(0, va, -(int64_t)BYTES);
+		simgpu_block(0, va, BYTES);
+	}
+	OK(cuMemcpyDtoH(seen, va, BYTES));
+}
+
+START_TEST(blocks_at_another_address_hide_nothing)
+{
+	block_at_other_address = true;
+	ck_assert(!harmless(aliased, "copy:1", "host"));
+	block_at_other_address = false;
+	ck_assert(harmless(aliased, "copy:1", "dead"));
+}
+END_TEST
+
 /* ------------------------------------------------------------------- waits */
 
 static bool has_other_order, same_memory;
@@ -375,6 +413,7 @@ int main(void)
 	tcase_add_test(tests, same_bytes_again_change_nothing);
 	tcase_add_test(tests, skipped_launch_reaches_the_host_through_others);
 	tcase_add_test(tests, skipped_launch_that_nobody_looks_at_is_dead);
+	tcase_add_test(tests, blocks_at_another_address_hide_nothing);
 	tcase_add_test(tests, wait_that_was_needed);
 	tcase_add_test(tests, wait_that_another_order_covers);
 	tcase_add_test(tests, wait_between_what_has_nothing_in_common);

@@ -56,7 +56,7 @@ SG_EXPORT void simgpu_block(int device, uint64_t addr, int64_t size_bytes)
 
 	sg_lock();
 	/* What a block held before it was handed out, nobody may read. */
-	sg_taint_clear(
+	sg_taint_block_gone(
 	        addr, (uint64_t)(size_bytes > 0 ? size_bytes : -size_bytes));
 	if (size_bytes > 0) {
 		block_add(device, addr, (uint64_t)size_bytes);

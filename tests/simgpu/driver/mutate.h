@@ -35,8 +35,11 @@ json_t *sg_mutations_json(void);
 
 /* [va, va+bytes) holds wrong bytes. */
 void sg_taint_add(uint64_t va, uint64_t bytes);
-/* It has been overwritten, or is free. */
+/* It has been overwritten. */
 void sg_taint_clear(uint64_t va, uint64_t bytes);
+/* A framework's block of device memory begins or ends: nobody reads what it
+ * held through its address. */
+void sg_taint_block_gone(uint64_t va, uint64_t bytes);
 /* Content has been copied. */
 void sg_taint_copied(uint64_t dst, uint64_t src, uint64_t bytes);
 /* A kernel has read and written its accesses. */

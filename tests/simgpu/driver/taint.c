@@ -104,6 +104,22 @@ void sg_taint_clear(uint64_t va, uint64_t bytes)
 		sg_stretches(va, bytes, clear_stretch, NULL);
 }
 
+static void end_stretch(void *arg, struct sg_place *place, uint64_t offset,
+        uint64_t va, uint64_t bytes)
+{
+	const struct sg_mapping *mapping = sg_mapping_at(va);
+
+	/* Another block may lie there through another address. */
+	if (mapping && mapping->chunk->maps == 1)
+		clear_stretch(arg, place, offset, va, bytes);
+}
+
+void sg_taint_block_gone(uint64_t va, uint64_t bytes)
+{
+	if (n_pieces)
+		sg_stretches(va, bytes, end_stretch, NULL);
+}
+
 void sg_taint_forget(void **place)
 {
 	struct set *set = *place;
