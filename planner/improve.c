@@ -96,29 +96,45 @@ static int find_movable(struct improve *im)
 	return 0;
 }
 
-/* Evaluates the trial; goes there where the threshold allows. */
-static int try(struct improve *im, enum ts_window_mode windows)
+/* Evaluates the trial, which may be the best; TS_NEVER where it fails. */
+static int evaluate(
+        struct improve *im, enum ts_window_mode windows, uint64_t *ret_step_ns)
 {
 	struct ts_search *s = im->search;
-	struct ts_outcome outcome, again;
+	struct ts_outcome outcome;
 	int err;
 
 	im->left--;
+	*ret_step_ns = TS_NEVER;
 	err = ts_search_windows(s, windows);
 	if (err)
 		return err == -EINVAL ? 0 : err;
 	err = ts_model_try(s->model, &s->trial, &outcome);
 	if (err || !outcome.fits)
 		return err;
+	*ret_step_ns = outcome.step_ns;
 	if (outcome.step_ns < s->best.outcome.step_ns) {
 		ts_choice_copy(&s->best.choice, &s->trial);
 		s->best.outcome = outcome;
 		s->best.windows = windows;
 	}
-	if ((double)outcome.step_ns > (double)im->here_ns * (1 + im->threshold))
+	return 0;
+}
+
+/* Evaluates the trial; goes there where the threshold allows. */
+static int try(struct improve *im, enum ts_window_mode windows)
+{
+	struct ts_search *s = im->search;
+	struct ts_outcome again;
+	uint64_t step_ns;
+	int err = evaluate(im, windows, &step_ns);
+
+	if (err || step_ns == TS_NEVER)
+		return err;
+	if ((double)step_ns > (double)im->here_ns * (1 + im->threshold))
 		return 0;
 	ts_choice_copy(&im->here, &s->trial);
-	im->here_ns = outcome.step_ns;
+	im->here_ns = step_ns;
 	im->windows = windows;
 	return ts_model_anchor(s->model, &s->trial, &again);
 }
@@ -297,6 +313,58 @@ static int walk(struct improve *im, uint32_t evaluations)
 }
 
 /*
+ * From scratch, once for every action of every gap: nothing else is kept at
+ * first, then each gap in turn, dearest replay first, gets what is best.
+ */
+static int build_up(struct improve *im)
+{
+	struct ts_search *s = im->search;
+	uint8_t *action = s->trial.action;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < im->n * TS_ACTIONS; i++) {
+		const struct movable *fixed = &im->movable[i / TS_ACTIONS];
+		uint64_t here_ns;
+
+		if (i % TS_ACTIONS >= fixed->n_actions || !im->left)
+			continue;
+		ts_choice_copy(&s->trial, &s->best.choice);
+		for (uint32_t k = 0; k < im->n; k++) {
+			const struct movable *m = &im->movable[k];
+
+			action[m->gap] = m->actions[m->n_actions - 1];
+		}
+		action[fixed->gap] = fixed->actions[i % TS_ACTIONS];
+		err = evaluate(im, im->windows, &here_ns);
+		for (uint32_t k = 0; !err && k < im->n * TS_ACTIONS; k++) {
+			const struct movable *m = &im->movable[k / TS_ACTIONS];
+			uint8_t before = action[m->gap];
+			uint64_t step_ns;
+
+			if (k % TS_ACTIONS >= m->n_actions || m == fixed ||
+			        !im->left ||
+			        m->actions[k % TS_ACTIONS] == before)
+				continue;
+			action[m->gap] = m->actions[k % TS_ACTIONS];
+			err = evaluate(im, im->windows, &step_ns);
+			if (step_ns < here_ns)
+				here_ns = step_ns;
+			else
+				action[m->gap] = before;
+		}
+	}
+	return err;
+}
+
+/* Copies out as they are, all as early as may be, all late. */
+#define LATENESSES 3
+static void set_lateness(struct ts_choice *choice, uint32_t lateness)
+{
+	if (lateness)
+		memset(choice->late, lateness - 1, choice->n_gaps);
+}
+
+/*
  * Every change of one or two gaps of the best plan, in every window mode,
  * over again as long as that helps.
  */
@@ -314,8 +382,8 @@ static int neighbours(struct improve *im)
 		for (uint32_t i = 0; !err && i < im->n * im->n; i++) {
 			const struct movable *a = &im->movable[i / im->n];
 			const struct movable *b = &im->movable[i % im->n];
-			uint32_t all =
-			        a->n_actions * b->n_actions * TS_WINDOW_MODES;
+			uint32_t all = a->n_actions * b->n_actions *
+			               TS_WINDOW_MODES * LATENESSES;
 
 			/* Pairs once; a gap with itself stands for one. */
 			if (a > b)
@@ -324,6 +392,8 @@ static int neighbours(struct improve *im)
 				uint32_t rest = c / TS_WINDOW_MODES;
 
 				ts_choice_copy(&s->trial, &s->best.choice);
+				set_lateness(&s->trial, rest % LATENESSES);
+				rest /= LATENESSES;
 				s->trial.action[a->gap] =
 				        a->actions[rest % a->n_actions];
 				s->trial.action[b->gap] =
@@ -343,8 +413,13 @@ int ts_search_improve(struct ts_search *s, uint32_t evaluations)
 	        .left = evaluations};
 	struct ts_outcome outcome;
 	uint64_t combinations = 1;
-	int err = evaluations ? find_movable(&im) : 0;
+	int err = 0;
 
+	/* Nothing is faster than no limit. */
+	if (s->best.outcome.step_ns <= s->graph->start_ns[s->graph->n_ops])
+		return 0;
+	if (evaluations)
+		err = find_movable(&im);
 	if (err || !evaluations || !im.n)
 		goto out_free;
 	err = ts_choice_init(&im.here, s->graph->n_gaps);
@@ -358,10 +433,13 @@ int ts_search_improve(struct ts_search *s, uint32_t evaluations)
 	err = ts_model_anchor(s->model, &im.here, &outcome);
 	if (!err && combinations <= ENUMERATED && !s->no_enumeration) {
 		err = enumerate(&im, (uint32_t)combinations);
-		goto out_free;
+		/* The search that follows looks at what lies between them. */
+		im.left = evaluations;
 	}
 	if (!err)
 		err = keep_what_fits(&im);
+	if (!err && im.n <= SHORTEST)
+		err = build_up(&im);
 	if (!err && im.n <= SHORTEST) {
 		uint32_t kept = im.left / 2;
 

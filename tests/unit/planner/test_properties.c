@@ -18,7 +18,7 @@
 #define TAPES      500
 #define WIDE_TAPES 20
 #else
-#define TAPES      1200
+#define TAPES      10000
 #define WIDE_TAPES 300
 #endif
 
