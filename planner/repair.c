@@ -19,7 +19,7 @@ int ts_search_init(
 	s->graph = graph;
 	s->limit_bytes = limit_bytes;
 	s->rounds = ROUNDS;
-	s->best.outcome.step_ns = TS_NEVER;
+	s->best.outcome.step_ns = s->settled.outcome.step_ns = TS_NEVER;
 	s->wait_ns = calloc(graph->n_gaps + UINT64_C(1), sizeof(*s->wait_ns));
 	err = s->wait_ns ? 0 : -ENOMEM;
 	if (!err)
@@ -30,6 +30,8 @@ int ts_search_init(
 		err = ts_choice_init(&s->trial, graph->n_gaps);
 	if (!err)
 		err = ts_choice_init(&s->best.choice, graph->n_gaps);
+	if (!err)
+		err = ts_choice_init(&s->settled.choice, graph->n_gaps);
 	if (err)
 		ts_search_finish(s);
 	return err;
@@ -38,6 +40,7 @@ int ts_search_init(
 void ts_search_finish(struct ts_search *s)
 {
 	ts_choice_finish(&s->best.choice);
+	ts_choice_finish(&s->settled.choice);
 	ts_choice_finish(&s->trial);
 	ts_program_finish(&s->program);
 	ts_cover_finish(&s->cover);
@@ -218,13 +221,39 @@ int ts_search_ablation(struct ts_search *s, enum ts_swap_order order,
 	return err;
 }
 
-int ts_search_settle(struct ts_search *s)
+int ts_search_begin_apart(struct ts_search *s, struct ts_best *ret_before)
+{
+	struct ts_choice own;
+	int err = ts_choice_init(&own, s->graph->n_gaps);
+
+	if (err)
+		return err;
+	*ret_before = s->best;
+	memset(&s->best, 0, sizeof(s->best));
+	s->best.choice = own;
+	s->best.outcome.step_ns = TS_NEVER;
+	return 0;
+}
+
+void ts_search_end_apart(struct ts_search *s, struct ts_best *before)
+{
+	if (before->outcome.step_ns <= s->best.outcome.step_ns) {
+		ts_choice_finish(&s->best.choice);
+		s->best = *before;
+	} else {
+		ts_choice_finish(&before->choice);
+	}
+}
+
+int ts_search_note_settled(struct ts_search *s)
 {
 	const uint32_t *back = ts_model_back(s->model);
 	const struct ts_graph *g = s->graph;
 	struct ts_outcome outcome;
 	int err;
 
+	if (!s->best.outcome.fits)
+		return 0;
 	ts_choice_copy(&s->trial, &s->best.choice);
 	err = ts_model_run(s->model, &s->trial, &outcome, s->wait_ns);
 	for (uint32_t i = 0; !err && i < g->n_gaps; i++) {
@@ -239,12 +268,26 @@ int ts_search_settle(struct ts_search *s)
 	}
 	if (!err)
 		err = ts_model_run(s->model, &s->trial, &outcome, s->wait_ns);
+	if (err || !outcome.fits ||
+	        outcome.step_ns >= s->settled.outcome.step_ns)
+		return err;
+	ts_choice_copy(&s->settled.choice, &s->trial);
+	s->settled.outcome = outcome;
+	s->settled.windows = s->best.windows;
+	return 0;
+}
+
+int ts_search_settle(struct ts_search *s)
+{
+	struct ts_outcome outcome;
+	int err = ts_search_note_settled(s);
+
 	if (err)
 		return err;
-	if (outcome.fits && outcome.step_ns <= s->best.outcome.step_ns) {
-		ts_choice_copy(&s->best.choice, &s->trial);
-		s->best.outcome = outcome;
-		return 0;
+	if (s->settled.outcome.step_ns <= s->best.outcome.step_ns) {
+		ts_choice_copy(&s->best.choice, &s->settled.choice);
+		s->best.outcome = s->settled.outcome;
+		s->best.windows = s->settled.windows;
 	}
 	return ts_model_run(s->model, &s->best.choice, &outcome, s->wait_ns);
 }

@@ -10,6 +10,8 @@
 #include "planner/model.h"
 #include "planner/passes.h"
 
+/* Evaluations that a good plan gets which is not the best. */
+#define TS_CLOSE_EVALUATIONS 26
 /* From so many ops on only the cheapest parts of the planner run. */
 #define TS_LONG_TAPE 200000
 
@@ -34,6 +36,8 @@ struct ts_search {
 	struct ts_program program;
 	struct ts_choice trial;
 	struct ts_best best;
+	/* The best of those noted, whose windows are where copies began. */
+	struct ts_best settled;
 	uint64_t *wait_ns;
 	uint64_t limit_bytes;
 	/* Which parts of the algorithm to leave out (ablations). */
@@ -45,6 +49,8 @@ struct ts_search {
 	/* What searches on other graphs of the tape did (ts_model_runs()...).
 	 */
 	uint64_t runs_before, instrs_before;
+	/* Of the local search that is to follow; 0: there is none. */
+	uint32_t evaluations;
 	/* Rounds of repair; six unless changed. */
 	uint32_t rounds;
 	enum ts_swap_order order;
@@ -90,9 +96,24 @@ int ts_search_ablation(struct ts_search *search, enum ts_swap_order order,
         struct ts_outcome *ret_outcome, bool *ret_plain);
 
 /*
+ * From here to ts_search_end_apart() nothing counts that was found before, in
+ * @before; the better of both is the best plan then. 0 or -ENOMEM, and then
+ * there is nothing to end.
+ */
+int ts_search_begin_apart(struct ts_search *search, struct ts_best *ret_before);
+void ts_search_end_apart(struct ts_search *search, struct ts_best *before);
+
+/*
  * Lets every copy in of the best plan start where it last started on the
- * model, so that nothing comes back too early to stay; keeps the change where
- * the step gets no slower. The model then holds the run of the best plan.
+ * model, so that nothing comes back too early to stay; how much that gives
+ * cannot be told from the step before, so that good plans on the way are noted
+ * too.
+ */
+int ts_search_note_settled(struct ts_search *search);
+
+/*
+ * Notes the best plan, and makes the best of all noted the best plan where the
+ * step gets no slower. The model then holds the run of the best plan.
  */
 int ts_search_settle(struct ts_search *search);
 

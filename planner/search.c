@@ -20,7 +20,7 @@
 #define SEARCH_OPS      800000
 #define MAX_EVALUATIONS 3000
 /* The same where parameters may leave: a run takes three steps to settle. */
-#define WIDE_SEARCH_OPS 60000
+#define WIDE_SEARCH_OPS 2500000
 /* Rounds of repair there, where the two passes are not what counts. */
 #define WIDE_ROUNDS 2
 /* A plan for a long tape that is so many times slower than the ideal. */
@@ -72,6 +72,23 @@ static int try_baselines(struct ts_search *s)
 		}
 		ts_choice_finish(&result.choice);
 	}
+	return err;
+}
+
+/* The same apart from what was found: settled, one of them may be better. */
+static int try_baselines_apart(struct ts_search *s)
+{
+	struct ts_best before;
+	int err = ts_search_begin_apart(s, &before);
+
+	if (err)
+		return err;
+	err = try_baselines(s);
+	if (!err && s->evaluations && s->best.outcome.fits)
+		err = ts_search_improve(s, TS_CLOSE_EVALUATIONS);
+	if (!err)
+		err = ts_search_note_settled(s);
+	ts_search_end_apart(s, &before);
 	return err;
 }
 
@@ -158,6 +175,7 @@ static bool is_wide(const struct ts_graph *g)
 
 static int seek(struct ts_search *s, uint32_t evaluations)
 {
+	s->evaluations = evaluations;
 	if (s->graph->n_ops >= TS_LONG_TAPE)
 		return seek_long(s);
 	return is_wide(s->graph) ? seek_wide(s) : seek_narrow(s, evaluations);
@@ -263,9 +281,12 @@ static int seek_coarse(struct ts_search *s, uint64_t min_gap_bytes,
 	search.no_enumeration = s->no_enumeration;
 	err = seek(&search, evaluations);
 	if (!err && options->baselines && coarse.n_ops < TS_LONG_TAPE)
-		err = try_baselines(&search);
+		err = is_wide(&coarse) ? try_baselines_apart(&search)
+		                       : try_baselines(&search);
 	if (!err && search.best.outcome.fits && coarse.n_ops < TS_LONG_TAPE)
 		err = ts_search_improve(&search, evaluations);
+	if (!err && search.best.outcome.fits && coarse.n_ops < TS_LONG_TAPE)
+		err = ts_search_settle(&search);
 	if (!err && search.best.outcome.fits)
 		err = lift(s, &search);
 	s->runs_before += ts_model_runs(search.model);
@@ -304,7 +325,7 @@ int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
 		return err;
 	step_ns = s->best.outcome.step_ns;
 	if (options->baselines)
-		err = try_baselines(s);
+		err = is_wide(g) ? try_baselines_apart(s) : try_baselines(s);
 	/* What is done was improved before, unless it was beaten now. */
 	if (!err && s->best.outcome.fits &&
 	        (!done || s->best.outcome.step_ns < step_ns))

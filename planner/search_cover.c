@@ -8,8 +8,9 @@
 
 /* Rounds in which replays show what they take. */
 #define FITTING 3
-/* Settings that go on with later times, and for how many rounds. */
-#define MORE        2
+/* Settings that go on with later times, apart and together; rounds. */
+#define MORE        5
+#define TOGETHER    2
 #define MORE_ROUNDS 5
 /* Times that the windows of the best plan are fitted to its run. */
 #define REFITS 4
@@ -24,10 +25,15 @@ static const double aheads[] = {0.25, 0.5, 1};
 #define IDLE_SHARE 0.5
 /* How far times move to those that a run had. */
 #define SHIFT 0.4
-/* Share of the limit that copies on their way may take beside the plan. */
-#define HEADROOM 0.01
+/* Shares of the limit that copies on their way may take beside the plan. */
+static const double headrooms[] = {0.01, 0};
+#define N_HEADROOMS (sizeof(headrooms) / sizeof(headrooms[0]))
 /* Share of the link's speed that is counted on. */
 #define LINK_SHARE 0.97
+/* Plans so near to the best get some local search. */
+#define CLOSE 1.01
+/* Settings so far from it are not tried with less headroom. */
+#define FAR 1.1
 
 /* See struct ts_cover_options; pull in lengths of a region's backward. */
 struct setting {
@@ -156,6 +162,11 @@ static double region_ns(const struct ts_graph *g)
 	return longest > 0 ? longest : 0.05 * (double)g->start_ns[g->n_ops];
 }
 
+static bool perfect(const struct ts_search *s)
+{
+	return s->best.outcome.step_ns <= s->graph->start_ns[s->graph->n_ops];
+}
+
 static bool poor(const struct ts_search *s)
 {
 	double ideal = (double)s->graph->start_ns[s->graph->n_ops];
@@ -200,8 +211,8 @@ static int make_room(struct ts_search *s, double share, uint64_t *bytes)
 	return 0;
 }
 
-static struct ts_cover_options options_of(
-        const struct ts_search *s, const struct setting *setting, double region)
+static struct ts_cover_options options_of(const struct ts_search *s,
+        const struct setting *setting, double region, double headroom)
 {
 	return (struct ts_cover_options){.no_swaps = s->no_swaps,
 	        .no_replays = setting->no_replays,
@@ -210,7 +221,7 @@ static struct ts_cover_options options_of(
 	        .pull_ns = region * setting->pull,
 	        .link_share = LINK_SHARE,
 	        .limit_bytes =
-	                (uint64_t)((double)s->limit_bytes * (1 - HEADROOM))};
+	                (uint64_t)((double)s->limit_bytes * (1 - headroom))};
 }
 
 /* The setting with the best step, which does not come again. */
@@ -228,50 +239,151 @@ static uint32_t take_best(uint64_t step_ns[])
 	return best;
 }
 
+/* All that a search over settings works with. */
+struct cover_search {
+	struct ts_search *search;
+	double region;
+	uint64_t *bytes; /* scratch, by op */
+	uint64_t step_ns[N_SETTINGS];
+};
+
+/* From the beginning; *ret_step_ns is the best step of these rounds. */
+static int start_setting(struct cover_search *c, uint32_t setting,
+        double headroom, uint32_t rounds, uint64_t *ret_step_ns)
+{
+	struct ts_cover_options options =
+	        options_of(c->search, &settings[setting], c->region, headroom);
+
+	ts_cover_reset(&c->search->cover);
+	return try_setting(c->search, &options, rounds, c->bytes, ret_step_ns);
+}
+
+/* Every setting once; in c->step_ns how well it went. */
+static int try_all(struct cover_search *c)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < N_SETTINGS; i++) {
+		c->step_ns[i] = TS_NEVER;
+		if (i + 1 < N_SETTINGS || poor(c->search))
+			err = start_setting(
+			        c, i, headrooms[0], 1, &c->step_ns[i]);
+	}
+	return err;
+}
+
+/* Rounds with memory set aside for what compute waited for. */
+static int try_ahead(struct cover_search *c, uint32_t setting, double headroom)
+{
+	struct ts_search *s = c->search;
+	struct ts_cover_options options =
+	        options_of(s, &settings[setting], c->region, headroom);
+	uint64_t got;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < N_AHEADS; i++) {
+		if (!s->best.outcome.fits ||
+		        (double)s->best.outcome.wait_in_ns <
+		                LITTLE_WAIT * (double)s->best.outcome.step_ns)
+			break;
+		ts_cover_reset(&s->cover);
+		err = make_room(s, aheads[i], c->bytes);
+		if (!err)
+			err = try_setting(s, &options, 2, c->bytes, &got);
+	}
+	return err;
+}
+
+/*
+ * One setting as far as it goes, apart from what others found, for where it
+ * goes on depends on where its own best plan waits. The better one stays.
+ */
+static int go_on(struct cover_search *c, uint32_t setting, double headroom,
+        uint64_t *ret_step_ns)
+{
+	struct ts_search *s = c->search;
+	struct ts_best before;
+	uint64_t got;
+	int err = ts_search_begin_apart(s, &before);
+
+	if (err)
+		return err;
+	err = start_setting(c, setting, headroom, MORE_ROUNDS, &got);
+	if (!err)
+		err = try_ahead(c, setting, headroom);
+	if (!err && s->best.outcome.fits)
+		err = ts_search_refit(s, REFITS);
+	/* What is close may have more in it than what is best so far. */
+	if (!err && s->evaluations && s->best.outcome.fits &&
+	        (double)s->best.outcome.step_ns <
+	                CLOSE * (double)before.outcome.step_ns)
+		err = ts_search_improve(s, TS_CLOSE_EVALUATIONS);
+	if (!err)
+		err = ts_search_note_settled(s);
+	*ret_step_ns = s->best.outcome.step_ns;
+	ts_search_end_apart(s, &before);
+	return err;
+}
+
+/* The first settings, each from where the best of all of them waits. */
+static int go_on_together(struct cover_search *c)
+{
+	struct ts_search *s = c->search;
+	uint64_t step_ns[N_SETTINGS], got;
+	uint32_t first = TS_NONE;
+	int err = 0;
+
+	memcpy(step_ns, c->step_ns, sizeof(step_ns));
+	for (uint32_t i = 0; !err && i < TOGETHER; i++) {
+		uint32_t setting = take_best(step_ns);
+
+		if (setting == TS_NONE)
+			break;
+		first = i ? first : setting;
+		err = start_setting(
+		        c, setting, headrooms[0], MORE_ROUNDS, &got);
+	}
+	if (!err && first != TS_NONE)
+		err = try_ahead(c, first, headrooms[0]);
+	if (!err && s->best.outcome.fits)
+		err = ts_search_refit(s, REFITS);
+	if (!err && s->evaluations && s->best.outcome.fits)
+		err = ts_search_improve(s, TS_CLOSE_EVALUATIONS);
+	return err ? err : ts_search_note_settled(s);
+}
+
 int ts_search_cover(struct ts_search *s)
 {
-	uint64_t *bytes = calloc(s->graph->n_ops + UINT64_C(1), sizeof(*bytes));
-	uint64_t step_ns[N_SETTINGS], got;
-	double region = region_ns(s->graph);
-	struct ts_cover_options options;
-	uint32_t first = TS_NONE;
-	int err = bytes ? 0 : -ENOMEM;
+	struct cover_search c = {.search = s,
+	        .region = region_ns(s->graph),
+	        .bytes = calloc(
+	                s->graph->n_ops + UINT64_C(1), sizeof(*c.bytes))};
+	int err = c.bytes ? 0 : -ENOMEM;
 
 	if (!err && !s->cover.pass)
 		err = ts_cover_init(&s->cover, &s->pass);
 	if (!err && !s->program.graph)
 		err = ts_program_init(&s->program, s->graph);
-	for (uint32_t i = 0; !err && i < N_SETTINGS; i++) {
-		step_ns[i] = TS_NEVER;
-		if (i + 1 == N_SETTINGS && !poor(s))
-			continue;
-		options = options_of(s, &settings[i], region);
-		ts_cover_reset(&s->cover);
-		err = try_setting(s, &options, 1, bytes, &step_ns[i]);
-	}
+	if (!err)
+		err = try_all(&c);
+	if (!err)
+		err = go_on_together(&c);
 	for (uint32_t i = 0; !err && i < MORE; i++) {
-		uint32_t at = take_best(step_ns);
+		uint32_t setting = take_best(c.step_ns);
 
-		if (at == TS_NONE)
+		if (setting == TS_NONE)
 			break;
-		if (!i)
-			first = at;
-		options = options_of(s, &settings[at], region);
-		ts_cover_reset(&s->cover);
-		err = try_setting(s, &options, MORE_ROUNDS, bytes, &got);
+		for (uint32_t k = 0; !err && k < N_HEADROOMS; k++) {
+			uint64_t step_ns = TS_NEVER;
+
+			if (perfect(s))
+				break;
+			err = go_on(&c, setting, headrooms[k], &step_ns);
+			if ((double)step_ns >
+			        FAR * (double)s->best.outcome.step_ns)
+				break;
+		}
 	}
-	for (uint32_t i = 0; !err && first != TS_NONE && i < N_AHEADS; i++) {
-		if ((double)s->best.outcome.wait_in_ns <
-		        LITTLE_WAIT * (double)s->best.outcome.step_ns)
-			break;
-		options = options_of(s, &settings[first], region);
-		ts_cover_reset(&s->cover);
-		err = make_room(s, aheads[i], bytes);
-		if (!err)
-			err = try_setting(s, &options, 2, bytes, &got);
-	}
-	if (!err && s->best.outcome.fits)
-		err = ts_search_refit(s, REFITS);
-	free(bytes);
+	free(c.bytes);
 	return err;
 }
