@@ -130,6 +130,7 @@ static void drop_plan(struct ts_planned_entry *entry)
 		stand_off();
 	if (planned.told == entry)
 		forget_told();
+	ts_remake_end_plan(entry->number);
 	planned.in_vain = entry->carried ? 0 : planned.in_vain + 1;
 	ts_planned_cache_drop(&planned.cache, entry);
 	atomic_store(&planned.has_plan, planned.cache.count);
@@ -149,6 +150,7 @@ static void decline(struct ts_planned_entry *entry)
 		end_force();
 	if (planned.now == entry)
 		stand_off();
+	ts_remake_end_plan(entry->number);
 }
 
 /* ------------------------------------------------------------------- steps */
@@ -535,12 +537,21 @@ static void start_replays(struct ts_planned_entry *entry)
 {
 	const struct ts_planned_plan *made = &entry->made;
 
+	int rc;
+
 	if (!made->n_replays)
 		return;
-	if (ts_remake_reserve(made->scratch_bytes) ||
-	        ts_remake_by_plan(
-	                entry->number, made->replays, made->n_replays))
-		ts_log(TS_LOG_DEBUG, "plan: nothing is made again after all");
+	rc = ts_remake_reserve(made->scratch_bytes);
+	if (!rc)
+		rc = ts_remake_by_plan(
+		        entry->number, made->replays, made->n_replays);
+	if (rc) {
+		ts_log(TS_LOG_DEBUG,
+		        "plan: nothing is made again after all: %s",
+		        strerror(-rc));
+		ts_remake_reserve(0);
+		return;
+	}
 	ts_log(TS_LOG_INFO, "plan: %s are made again a step, in %.1f ms",
 	        ts_size(made->replayed_bytes).text,
 	        (double)made->plan.replay_ns * 1e-6);

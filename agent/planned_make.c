@@ -669,11 +669,13 @@ static int search_more(struct work *work, int rc, struct ts_planned_plan *plan)
 	if (!all || !all->count)
 		return rc;
 	work->replays = true;
-	for (bool last = false; !last; most /= 8) {
+	for (bool last = false; !last;) {
 		uint64_t scratch = next_scratch(all, most);
 
 		rc = search_with(work, scratch, rc, plan);
 		last = !scratch;
+		/* Not the same once more. */
+		most = scratch && scratch <= most / 8 ? scratch - 1 : most / 8;
 	}
 	if (!rc)
 		plan->kept_ns = kept_ns;

@@ -407,6 +407,18 @@ int ts_remake_by_plan(
 	return rc;
 }
 
+void ts_remake_end_plan(uint64_t plan)
+{
+	if (!ts_remake_is_on())
+		return;
+	ts_mutex_lock(&ts_proof.lock);
+	if (plan && ts_remake.plan == plan && !make_all_again()) {
+		stop_choices();
+		free_arena(true);
+	}
+	ts_mutex_unlock(&ts_proof.lock);
+}
+
 /* ------------------------------------------------------------- ops */
 
 static bool overlap(const struct ts_kept_use *kept, const struct ts_use *use)

@@ -35,6 +35,12 @@ int ts_remake_by_plan(
         uint64_t plan, const struct ts_replay_choice *choices, uint32_t count);
 
 /*
+ * Steps go by plan @plan no more: if values are given up for it, none is any
+ * longer, and its scratch is free. Takes the lock.
+ */
+void ts_remake_end_plan(uint64_t plan);
+
+/*
  * Memory for what closures make beside their values in steps by a plan: so much
  * is had from now on, and nobody asks for more. Takes the lock. 0 or a negative
  * errno.
