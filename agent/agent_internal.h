@@ -49,6 +49,7 @@ struct ts_open_table {
 	uint64_t number; /* from 1 on */
 	CUdeviceptr table;
 	size_t bytes;
+	CUdevice device; /* whose ops wait for it */
 };
 
 /* Tables of addresses in device memory; see agent_scan.c. */

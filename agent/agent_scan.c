@@ -239,7 +239,7 @@ static void note_writer(uint64_t signature, uint64_t key, bool of_addresses)
 }
 
 /* Without memory for it all ops are refused from then on. */
-static void note_open(CUdeviceptr table, size_t bytes)
+static void note_open(CUdeviceptr table, size_t bytes, CUdevice device)
 {
 	struct ts_tables *tables = &ts_agent.tables;
 	struct ts_open_table *open = calloc(1, sizeof(*open));
@@ -247,7 +247,7 @@ static void note_open(CUdeviceptr table, size_t bytes)
 	ts_mutex_lock(&tables->lock);
 	if (open) {
 		*open = (struct ts_open_table){
-		        tables->open, ++tables->opened, table, bytes};
+		        tables->open, ++tables->opened, table, bytes, device};
 		tables->open = open;
 	}
 	tables->lost |= !open;
@@ -255,16 +255,24 @@ static void note_open(CUdeviceptr table, size_t bytes)
 	ts_mutex_unlock(&tables->lock);
 }
 
-/* Some table that is open; false: none is, or was not noted: *ret_lost. */
-static bool find_open(struct ts_open_table *ret_open, bool *ret_lost)
+/*
+ * Some table on @device that is open; false: none is, or was not noted:
+ * *ret_lost.
+ */
+static bool find_open(
+        CUdevice device, struct ts_open_table *ret_open, bool *ret_lost)
 {
 	struct ts_tables *tables = &ts_agent.tables;
+	struct ts_open_table *open;
 	bool found;
 
 	ts_mutex_lock(&tables->lock);
-	found = tables->open;
+	open = tables->open;
+	while (open && open->device != device)
+		open = open->next;
+	found = open;
 	if (found)
-		*ret_open = *tables->open;
+		*ret_open = *open;
 	*ret_lost = tables->lost;
 	ts_mutex_unlock(&tables->lock);
 	return found;
@@ -311,23 +319,21 @@ CUresult ts_agent_tables_settle(void)
 {
 	struct ts_tables *tables = &ts_agent.tables;
 	struct ts_open_table open;
-	CUresult rc = CUDA_SUCCESS;
+	CUdevice device = -1;
+	CUresult rc;
 	bool lost;
 
-	while (atomic_load_explicit(&tables->any_open, memory_order_acquire)) {
-		bool found = find_open(&open, &lost);
-
-		/* One that was never noted is open for good. */
-		if (lost)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		if (found)
-			rc = scan_again(&open);
-		if (rc != CUDA_SUCCESS)
-			return rc;
-		if (found)
+	if (!atomic_load_explicit(&tables->any_open, memory_order_acquire))
+		return CUDA_SUCCESS;
+	/* What another device is at work on is not waited for here. */
+	rc = ts_agent.ops->ctx_get_device(&device);
+	while (rc == CUDA_SUCCESS && find_open(device, &open, &lost)) {
+		rc = scan_again(&open);
+		if (rc == CUDA_SUCCESS)
 			close_table(open.number);
 	}
-	return CUDA_SUCCESS;
+	/* One that was never noted is open for good. */
+	return rc == CUDA_SUCCESS && lost ? CUDA_ERROR_OUT_OF_MEMORY : rc;
 }
 
 void ts_agent_scan_written(const struct ts_op *op)
@@ -358,7 +364,7 @@ void ts_agent_scan_written(const struct ts_op *op)
 		reading =
 		        scan(use->address, use->bytes, op->stream, true, &any);
 		if (reading == READING_SHORT)
-			note_open(use->address, use->bytes);
+			note_open(use->address, use->bytes, device);
 		read = reading == READING_DONE;
 	}
 	/* Also where all of them were pinned before: others may follow. */

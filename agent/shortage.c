@@ -8,7 +8,7 @@
 #include "agent/base/units.h"
 #include "agent/hash.h"
 
-/* More lines than these tell nobody anything. */
+/* More lines than these of a kind tell nobody anything. */
 #define LINES_MAX 8
 
 /* Rounded up, so that the setting a line names does suffice. */
@@ -34,18 +34,22 @@ static uint64_t cause_of(const char *what, const struct ts_shortage *shortage)
 }
 
 /* A program that tries again is not told again. */
-static bool is_new(uint64_t cause)
+static bool is_new(uint64_t cause, bool of_driver)
 {
-	static uint64_t causes[LINES_MAX]; /* guarded by ts_agent.lock */
-	static size_t count;
+	/* Guarded by ts_agent.lock. */
+	static struct {
+		uint64_t causes[LINES_MAX];
+		size_t count;
+	} kinds[2], *told;
 	bool found = false;
 
 	ts_mutex_lock(&ts_agent.lock);
-	for (size_t i = 0; i < count && !found; i++)
-		found = causes[i] == cause;
-	found |= count == LINES_MAX;
+	told = &kinds[of_driver];
+	for (size_t i = 0; i < told->count && !found; i++)
+		found = told->causes[i] == cause;
+	found |= told->count == LINES_MAX;
 	if (!found)
-		causes[count++] = cause;
+		told->causes[told->count++] = cause;
 	ts_mutex_unlock(&ts_agent.lock);
 	return !found;
 }
@@ -75,6 +79,17 @@ static void say_device(const char *what, const struct ts_shortage *shortage)
 	                            ? ""
 	                            : " at least, for later ops may need more";
 
+	if (shortage->least_limit_bytes > shortage->device_bytes) {
+		ts_log(TS_LOG_ERROR,
+		        "out of memory: %s needs %s at once, and no limit that "
+		        "the device has memory for, %s with %s in other use, "
+		        "would do. Remedy: smaller tensors, as of a smaller "
+		        "batch",
+		        what, ts_size(shortage->need_bytes).text,
+		        ts_size(shortage->device_bytes).text,
+		        ts_size(shortage->other_bytes).text);
+		return;
+	}
 	ts_log(TS_LOG_ERROR,
 	        "out of memory: %s needs %s at once, limit %s with %s in "
 	        "other use. Remedy: TAPESWAP_LIMIT=%" PRIu64 "MiB%s",
@@ -89,7 +104,7 @@ void ts_agent_say_shortage(const char *what, const struct ts_shortage *shortage)
 	atomic_fetch_add(is_driver_error(shortage) ? &ts_agent.driver_errors
 	                                           : &ts_agent.shortages,
 	        1);
-	if (!is_new(cause_of(what, shortage)))
+	if (!is_new(cause_of(what, shortage), is_driver_error(shortage)))
 		return;
 	switch (shortage->short_of) {
 	case TS_SHORT_OF_DEVICE:

@@ -468,6 +468,7 @@ void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
 	shortage->need_bytes = need_bytes;
 	shortage->other_bytes = pager->other_bytes;
 	shortage->limit_bytes = pager->account.limit_bytes;
+	shortage->device_bytes = pager->account.total_bytes;
 	shortage->least_limit_bytes =
 	        pager->other_bytes + pinned_beside(pager, &pager->used) +
 	        pinned_beside(pager, &pager->spare) +

@@ -56,10 +56,11 @@ enum ts_short_of {
 struct ts_shortage {
 	enum ts_short_of short_of;
 	CUresult result;
-	const char *call;     /* a constant, or NULL where it is not known */
-	uint64_t need_bytes;  /* of the op or allocation, at once */
-	uint64_t other_bytes; /* context and what the agent did not place */
-	uint64_t limit_bytes; /* now */
+	const char *call;      /* a constant, or NULL where it is not known */
+	uint64_t need_bytes;   /* of the op or allocation, at once */
+	uint64_t other_bytes;  /* context and what the agent did not place */
+	uint64_t limit_bytes;  /* now */
+	uint64_t device_bytes; /* that the device has: no limit is higher */
 	/*
 	 * The smallest limit that would do, for this and for whatever op needed
 	 * more before, beside what cannot be moved.

@@ -97,15 +97,25 @@ class Ends(unittest.TestCase):
                 (self.folder / "status.json").unlink()
 
     def test_refusals_are_told_once_a_cause(self):
-        self.run_one("refused", TAPESWAP_LIMIT="512MiB")
-        told = self.with_words("out of memory: an allocation of")
-        self.assertEqual(len(told), 2, self.lines)
-        self.assertIn("2.00 GiB", told[0])
-        self.assertIn("3.00 GiB", told[1])
-        self.assertRegex(told[1], r"TAPESWAP_LIMIT=\d+MiB at least, for later")
-        self.assertEqual(len(self.with_words("out of memory 40 times")), 1)
-        self.assertEqual(self.status()["shortages"], 40)
-        self.assertEqual(self.status()["driver_errors"], 0)
+        remedies = {
+            "tiny-1g": r"Remedy: smaller tensors, as of a smaller batch$",
+            "rtx4090": r"Remedy: TAPESWAP_LIMIT=\d+MiB at least, for later",
+        }
+        for device, remedy in remedies.items():
+            with self.subTest(device):
+                self.run_one(
+                    "refused", TAPESWAP_LIMIT="512MiB", SIMGPU_DEVICE=device
+                )
+                told = self.with_words("out of memory: an allocation of")
+                self.assertEqual(len(told), 2, self.lines)
+                self.assertIn("2.00 GiB", told[0])
+                self.assertIn("3.00 GiB", told[1])
+                self.assertRegex(told[1], remedy)
+                self.assertEqual(
+                    len(self.with_words("out of memory 40 times")), 1
+                )
+                self.assertEqual(self.status()["shortages"], 40)
+                self.assertEqual(self.status()["driver_errors"], 0)
 
     def test_unwritable_files_are_told_once(self):
         self.run_one(
