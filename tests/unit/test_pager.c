@@ -152,33 +152,39 @@ END_TEST
 
 #define SLAB_PAGES ((64ull << 20) / PAGE) /* of the host pool */
 
+/*
+ * Slots of one slab end where those of the next begin, in the run of pages that
+ * leaves last: half of it fills up the first slab, half begins the second.
+ */
 START_TEST(copies_stay_within_one_pinned_allocation)
 {
-	uint64_t a, b;
+	uint64_t first, second, last, small, all = SLAB_PAGES * PAGE;
 
-	setup_with(SLAB_PAGES / 4 * 3, 4 * SLAB_PAGES);
+	setup_with(SLAB_PAGES, 2 * SLAB_PAGES);
 	fake_gpu.total_bytes = 4096 * PAGE;
 	ts_pager_destroy(pager, true);
 	ck_assert_int_eq(
 	        ts_pager_create(&fake_gpu_ops,
-	                &(struct ts_pager_options){
-	                        .limit_bytes =
-	                                CONTEXT + SLAB_PAGES / 4 * 3 * PAGE,
-	                        .host_limit_bytes = 4 * SLAB_PAGES * PAGE,
+	                &(struct ts_pager_options){.limit_bytes = CONTEXT + all,
+	                        .host_limit_bytes = 2 * all,
 	                        .unit_bytes = PAGE},
 	                &pager),
 	        0);
-	a = alloc(SLAB_PAGES / 4 * 3 * PAGE);
-	b = alloc(SLAB_PAGES / 4 * 3 * PAGE);
-	for (int i = 0; i < 3; i++) {
-		ck_assert_int_eq(
-		        write_op(a, SLAB_PAGES / 4 * 3 * PAGE, 1 + i, STREAM_A),
-		        0);
-		ck_assert_int_eq(
-		        write_op(b, SLAB_PAGES / 4 * 3 * PAGE, 9 + i, STREAM_A),
-		        0);
-	}
-	ck_assert_uint_gt(stats().host_pinned_bytes, SLAB_PAGES * PAGE);
+	first = alloc(all / 8 * 3);
+	second = alloc(all);
+	last = alloc(all);
+	small = alloc(all / 4);
+	ck_assert_int_eq(write_op(first, all / 8 * 3, 1, STREAM_A), 0);
+	ck_assert_int_eq(write_op(second, all, 2, STREAM_A), 0);
+	ck_assert_int_eq(write_op(last, all, 3, STREAM_A), 0);
+	/* The second slab is full now; a quarter of @last leaves. */
+	ck_assert_int_eq(write_op(small, all / 4, 4, STREAM_A), 0);
+	ck_assert_uint_eq(stats().host_pinned_bytes, 2 * all);
+	ts_pager_dead(pager, second, all / 2);
+	ts_pager_dead(pager, small, all / 4);
+	ck_assert_int_eq(write_op(second, all, 5, STREAM_A), 0);
+	ck_assert_uint_eq(stats().host_pinned_bytes, 2 * all);
+	expect_bytes(last, all, 3);
 	ck_assert_uint_eq(fake_gpu.violations, 0);
 	teardown();
 }
