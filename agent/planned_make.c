@@ -459,6 +459,8 @@ static int try_limit(struct work *work, const struct ts_graph *g,
 
 	memset(made, 0, sizeof(*made));
 	options.pages = false;
+	/* The program waits, and several limits may have to be tried. */
+	options.quick = true;
 	options.no_replay = !work->replays;
 	options.dirties = work->view->dirties;
 	/* What is less than a page does not move. */

@@ -154,6 +154,7 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 		return err;
 	search.swap_only = options->no_replay;
 	search.no_enumeration = options->no_enumeration;
+	search.quick = options->quick;
 	err = ts_plan_search(&search, options);
 	if (!err && !search.best.outcome.fits)
 		err = -ENOSPC;

@@ -45,7 +45,7 @@ struct ts_search {
 	/* Replays are out of the question. */
 	bool swap_only;
 	/* See struct ts_plan_options. */
-	bool no_enumeration;
+	bool no_enumeration, quick;
 	/* What searches on other graphs of the tape did (ts_model_runs()...).
 	 */
 	uint64_t runs_before, instrs_before;

@@ -279,6 +279,7 @@ static int seek_coarse(struct ts_search *s, uint64_t min_gap_bytes,
 		goto out_finish;
 	search.swap_only = s->swap_only;
 	search.no_enumeration = s->no_enumeration;
+	search.quick = s->quick;
 	err = seek(&search, evaluations);
 	if (!err && options->baselines && coarse.n_ops < TS_LONG_TAPE)
 		err = is_wide(&coarse) ? try_baselines_apart(&search)
@@ -301,8 +302,8 @@ out_finish:
 int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
 {
 	const struct ts_graph *g = s->graph;
-	uint32_t n = evaluations(
-	        g, options, is_wide(g) ? WIDE_SEARCH_OPS : SEARCH_OPS);
+	uint32_t n = evaluations(g, options,
+	        is_wide(g) && !options->quick ? WIDE_SEARCH_OPS : SEARCH_OPS);
 	uint64_t size = options->min_gap_bytes;
 	struct ts_outcome outcome;
 	uint64_t step_ns;

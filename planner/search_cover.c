@@ -32,6 +32,8 @@ static const double headrooms[] = {0.01, 0};
 #define LINK_SHARE 0.97
 /* Plans so near to the best get some local search. */
 #define CLOSE 1.01
+/* Longest tape whose settings go on apart. */
+#define MOST_OPS 20000
 /* Settings so far from it are not tried with less headroom. */
 #define FAR 1.1
 
@@ -352,6 +354,31 @@ static int go_on_together(struct cover_search *c)
 	return err ? err : ts_search_note_settled(s);
 }
 
+/* The best settings, each by itself, to the end. */
+static int go_on_apart(struct cover_search *c)
+{
+	struct ts_search *s = c->search;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < MORE; i++) {
+		uint32_t setting = take_best(c->step_ns);
+
+		if (setting == TS_NONE)
+			break;
+		for (uint32_t k = 0; !err && k < N_HEADROOMS; k++) {
+			uint64_t step_ns = TS_NEVER;
+
+			if (perfect(s))
+				break;
+			err = go_on(c, setting, headrooms[k], &step_ns);
+			if ((double)step_ns >
+			        FAR * (double)s->best.outcome.step_ns)
+				break;
+		}
+	}
+	return err;
+}
+
 int ts_search_cover(struct ts_search *s)
 {
 	struct cover_search c = {.search = s,
@@ -368,22 +395,8 @@ int ts_search_cover(struct ts_search *s)
 		err = try_all(&c);
 	if (!err)
 		err = go_on_together(&c);
-	for (uint32_t i = 0; !err && i < MORE; i++) {
-		uint32_t setting = take_best(c.step_ns);
-
-		if (setting == TS_NONE)
-			break;
-		for (uint32_t k = 0; !err && k < N_HEADROOMS; k++) {
-			uint64_t step_ns = TS_NEVER;
-
-			if (perfect(s))
-				break;
-			err = go_on(&c, setting, headrooms[k], &step_ns);
-			if ((double)step_ns >
-			        FAR * (double)s->best.outcome.step_ns)
-				break;
-		}
-	}
+	if (!err && !s->quick && s->graph->n_ops <= MOST_OPS)
+		err = go_on_apart(&c);
 	free(c.bytes);
 	return err;
 }

@@ -53,6 +53,7 @@ static int run_planner(struct ts_search *search, uint32_t evaluations,
 	int err;
 
 	options.search_evaluations = evaluations;
+	options.quick = search->quick;
 	options.baselines = evaluations > 0;
 	err = ts_plan_search(search, &options);
 	if (err)
@@ -111,7 +112,7 @@ static int run_baseline(struct ts_search *search, const char *policy,
 }
 
 static int run_policy(const struct ts_graph *graph, uint64_t limit_bytes,
-        const char *policy, struct ts_cli_result *ret_result)
+        const char *policy, bool quick, struct ts_cli_result *ret_result)
 {
 	struct ts_search search;
 	int err = ts_search_init(&search, graph, limit_bytes);
@@ -120,6 +121,7 @@ static int run_policy(const struct ts_graph *graph, uint64_t limit_bytes,
 		return err;
 	memset(ret_result, 0, sizeof(*ret_result));
 	ret_result->outcome.step_ns = TS_NEVER;
+	search.quick = quick;
 	search.swap_only = !strcmp(policy, TS_POLICY_NO_REPLAY);
 	if (search.swap_only || !strcmp(policy, TS_POLICY_PLANNER))
 		err = run_planner(&search, TS_SEARCH_AUTO, ret_result);
@@ -138,18 +140,22 @@ static int run_policy(const struct ts_graph *graph, uint64_t limit_bytes,
 }
 
 int ts_cli_policy_run(const struct ts_graph *graph, uint64_t limit_bytes,
-        const char *policy, struct ts_cli_result *ret_result)
+        const char *policy, bool quick, struct ts_cli_result *ret_result)
 {
 	struct ts_graph plain;
 	int err;
 
 	if (strcmp(policy, TS_POLICY_NO_REPLAY))
-		return run_policy(graph, limit_bytes, policy, ret_result);
+		return run_policy(
+		        graph, limit_bytes, policy, quick, ret_result);
 	err = ts_graph_init(&plain, graph->profile,
 	        &(struct ts_graph_options){.no_replays = true});
 	if (err)
 		return err;
-	err = run_policy(&plain, limit_bytes, policy, ret_result);
+	err = run_policy(&plain, limit_bytes, policy, quick, ret_result);
+	/* The bound is one for all plans, here too. */
+	if (!err)
+		err = ts_bound_step(graph, limit_bytes, &ret_result->bound_ns);
 	ts_graph_finish(&plain);
 	return err;
 }

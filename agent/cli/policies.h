@@ -26,9 +26,12 @@ struct ts_cli_result {
 	uint64_t bound_ns;
 };
 
-/* Knows the names above and every baseline. 0, -ENOENT or -ENOMEM. */
+/*
+ * Knows the names above and every baseline; @quick as in struct
+ * ts_plan_options. The bound is one for all of them. 0, -ENOENT or -ENOMEM.
+ */
 int ts_cli_policy_run(const struct ts_graph *graph, uint64_t limit_bytes,
-        const char *policy, struct ts_cli_result *ret_result);
+        const char *policy, bool quick, struct ts_cli_result *ret_result);
 
 /* Bytes that are alive across the first turn: what the papers call A. */
 uint64_t ts_cli_saved_bytes(const struct ts_graph *graph);

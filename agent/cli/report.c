@@ -174,7 +174,7 @@ static void print_sweep(const struct report *r)
 
 		points[i].limit_bytes = g->peak_bytes - span * i / (POINTS - 1);
 		points[i].fits = !ts_cli_policy_run(g, points[i].limit_bytes,
-		                         policy, &result) &&
+		                         policy, true, &result) &&
 		                 result.outcome.fits;
 		points[i].step_ns = result.outcome.step_ns;
 		points[i].bound_ns = result.bound_ns;

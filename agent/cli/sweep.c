@@ -137,7 +137,7 @@ static int fill(const struct ts_graph *g, struct ts_sweep *sweep)
 	for (uint32_t k = 0; k < sweep->n_policies; k++) {
 		for (uint32_t i = 0; i < sweep->n_limits; i++) {
 			int err = ts_cli_policy_run(g, sweep->limits[i],
-			        sweep->policies[k],
+			        sweep->policies[k], true,
 			        &sweep->results[k * sweep->n_limits + i]);
 
 			if (err)

@@ -215,8 +215,8 @@ static int run_row(struct bench *b, const struct row *row)
 		                   row->limit_percent / 100);
 		if (!b->ran || b->limit_percent != row->limit_percent ||
 		        strcmp(b->policy, row->policy)) {
-			err = ts_cli_policy_run(
-			        &b->graph, limit, row->policy, &b->result);
+			err = ts_cli_policy_run(&b->graph, limit, row->policy,
+			        false, &b->result);
 			if (err)
 				return err;
 			b->ran = true;

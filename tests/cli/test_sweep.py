@@ -92,6 +92,19 @@ class Sweep(unittest.TestCase):
         _, steps = self.sweep("--replay")
         self.assertEqual({policy for policy, _ in steps}, {"tapeswap"})
 
+    def test_no_plan_is_under_the_bound(self):
+        document, _ = self.sweep()
+        for row in document["rows"]:
+            if row["step_ns"]:
+                self.assertLessEqual(row["bound_step_ns"], row["step_ns"])
+        # One bound for all plans, whatever the policy may do.
+        bounds = {}
+        for row in document["rows"]:
+            bounds.setdefault(row["limit_bytes"], set()).add(
+                row["bound_step_ns"]
+            )
+        self.assertEqual({len(found) for found in bounds.values()}, {1})
+
     def test_other_policies_are_no_advice(self):
         out = self.run_tapeswap(
             "sweep", self.profile, "--policies", "swapadvisor"
