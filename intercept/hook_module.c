@@ -106,6 +106,8 @@ CUresult ts_hook_cuModuleUnload(CUmodule hmod)
 
 	if (!ts_enter())
 		return ts_driver.fn_cuModuleUnload(hmod);
+	/* A thread that loads meanwhile may be given the handles that go. */
+	ts_agent_code_unloaded();
 	rc = ts_driver.fn_cuModuleUnload(hmod);
 	if (rc == CUDA_SUCCESS)
 		ts_agent_code_unloaded();
@@ -119,6 +121,8 @@ CUresult ts_hook_cuLibraryUnload(CUlibrary library)
 
 	if (!ts_enter())
 		return ts_driver.fn_cuLibraryUnload(library);
+	/* A thread that loads meanwhile may be given the handles that go. */
+	ts_agent_code_unloaded();
 	rc = ts_driver.fn_cuLibraryUnload(library);
 	if (rc == CUDA_SUCCESS)
 		ts_agent_code_unloaded();

@@ -2,9 +2,11 @@
 #include "agent/cli/sweep_output.h"
 #include "agent/cli/cli.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define GIB(bytes) ((double)(bytes) / (1024.0 * 1024 * 1024))
+#define MIB        (UINT64_C(1) << 20)
 #define MS(ns)     ((double)(ns)*1e-6)
 
 /* A limit is recommended while it costs less than this. */
@@ -72,9 +74,10 @@ static void print_use(const struct ts_sweep *sweep, uint64_t limit_bytes)
 	        : !strcmp(policy, TS_POLICY_NO_REPLAY) ? "swapping alone"
 	                                               : policy);
 	if (replay || !strcmp(policy, TS_POLICY_NO_REPLAY))
-		printf("use: %sTAPESWAP_LIMIT=%.2fGiB tapeswap run -- "
+		printf("use: %sTAPESWAP_LIMIT=%" PRIu64 "MiB tapeswap run -- "
 		       "PROGRAM\n",
-		        replay ? "TAPESWAP_REPLAY=1 " : "", GIB(limit_bytes));
+		        replay ? "TAPESWAP_REPLAY=1 " : "",
+		        (limit_bytes + MIB - 1) / MIB);
 }
 
 void ts_sweep_table(const struct ts_sweep *sweep)

@@ -151,6 +151,7 @@ def steady(spec, percent, more):
     )
     outcome, _ = run_at(with_steps(spec, BEFORE + 2 + more), limit, "plan")
     check_steady(outcome)
+    expect_equal(outcome.plan["chunks"]["remaps"], 0, "chunks that change")
     plan = outcome.status["plan"]
     expect(plan["steady_steps"] >= more, f"steps by the plan: {plan}")
     expect_equal(plan["missed"] + plan["astray"], 0, "pages not there")
