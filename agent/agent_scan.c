@@ -300,7 +300,7 @@ static void close_table(uint64_t number)
 /* Which stream wrote it may be gone: everything is waited for. */
 static CUresult scan_again(const struct ts_open_table *open)
 {
-	bool ignored;
+	bool ignored = false;
 	CUresult rc;
 
 	if (atomic_load(&ts_agent.capturing))
