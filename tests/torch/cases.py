@@ -257,6 +257,7 @@ def quiet():
     expect_equal((plain.code, loaded.code), (0, 0), "exit statuses")
     expect_equal(loaded.out, plain.out, "output")
     expect("fork" in plain.out and "spawn" in plain.out, plain.out)
+    expect("threads 0\n" in loaded.out, loaded.out)
     expect("tapeswap" not in loaded.err, loaded.err)
     expect_equal((loaded.plan, loaded.status), ({}, {}), "files")
 
