@@ -636,8 +636,6 @@ static bool replace_plan(struct ts_pager *pager,
 	        made.made.plan.predicted_step_ns >= old_ns) {
 		ts_log(TS_LOG_DEBUG,
 		        "plan: none better with values made again");
-		made.used = 1;
-		planned.cache.count++;
 		ts_planned_cache_drop(&planned.cache, &made);
 		return false;
 	}

@@ -2,8 +2,8 @@
 #include "agent/planned_cost.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "agent/base/clock.h"
 #include "agent/base/log.h"
 
 /* Times of ops without a move are counted to so many ns, up to so many. */
@@ -16,17 +16,9 @@ static struct {
 	uint64_t idle_ops, idle[CLASSES];
 } state;
 
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 uint64_t ts_planned_cost_begin(void)
 {
-	return ts_log_enabled(TS_LOG_DEBUG) ? now_ns() : 0;
+	return ts_log_enabled(TS_LOG_DEBUG) ? ts_now_ns() : 0;
 }
 
 void ts_planned_cost_op(uint64_t begin_ns, bool moved)
@@ -35,7 +27,7 @@ void ts_planned_cost_op(uint64_t begin_ns, bool moved)
 
 	if (!begin_ns)
 		return;
-	took_ns = now_ns() - begin_ns;
+	took_ns = ts_now_ns() - begin_ns;
 	state.ops++;
 	state.ns += took_ns;
 	if (moved)

@@ -123,9 +123,6 @@ void ts_proof_step_comes(struct ts_op *op);
 void ts_proof_step_ready(const struct ts_op *op);
 void ts_proof_step_issued(const struct ts_op *op, bool issued);
 
-/* Has the pager leave room for @bytes of others: 0 or -ENOSPC. */
-int ts_proof_room_for(uint64_t bytes, void *unused);
-
 /* The last sum of a block in the shadow step; NULL: none. Lock held. */
 struct ts_proof_known *ts_proof_find_known(uint64_t serial);
 

@@ -6,10 +6,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/agent_internal.h"
+#include "agent/base/clock.h"
 #include "agent/base/log.h"
 #include "agent/base/units.h"
 #include "agent/jsonfile.h"
@@ -280,14 +280,6 @@ static bool is_due(uint64_t count, uint64_t steps)
 	return count - last >= (period ? period : UNKNOWN_STEP_OPS);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void write_so_far(void *data, unsigned int what)
 {
 	struct tape_figures tape;
@@ -323,7 +315,7 @@ void ts_status_refresh(void)
 		return;
 	atomic_store(&refresh.count, count);
 	atomic_store(&refresh.steps, steps);
-	now = now_ns();
+	now = ts_now_ns();
 	if (now < atomic_load(&refresh.not_before_ns))
 		return;
 	atomic_store(&refresh.not_before_ns, now + REST_NS);

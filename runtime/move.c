@@ -2,18 +2,9 @@
 /* The driver calls that move pages; the mover's, under the gate. */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "runtime/enforce.h"
 #include "runtime/pager_internal.h"
-
-uint64_t ts_now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* Room for one more item of @size bytes; false without memory. */
 static bool grow(void **items, size_t count, size_t *capacity, size_t size)

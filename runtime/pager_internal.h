@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 
+#include "agent/base/clock.h"
 #include "agent/base/lock.h"
 #include "runtime/account.h"
 #include "runtime/chunks.h"
@@ -112,8 +113,6 @@ static inline uint64_t ts_pager_room(const struct ts_pager *pager)
 	               ? pager->account.limit_bytes - used
 	               : 0;
 }
-
-uint64_t ts_now_ns(void);
 
 /* Drops the copy of a unit in host memory, if there is one. */
 void ts_unit_forget(struct ts_pager *pager, struct ts_unit *unit);

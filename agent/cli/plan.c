@@ -6,8 +6,8 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "agent/base/clock.h"
 #include "planner/plan.h"
 #include "planner/plan_json.h"
 
@@ -46,14 +46,6 @@ struct request {
 	struct ts_plan_options plan;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static int write_stats(const char *path, uint64_t planning_ns,
         const struct ts_plan_stats *stats)
 {
@@ -86,12 +78,12 @@ static int make_plan(const struct request *r, const struct ts_profile *profile,
 {
 	struct ts_plan_stats stats = {0};
 	struct ts_plan plan;
-	uint64_t begun = now_ns(), taken;
+	uint64_t begun = ts_now_ns(), taken;
 	json_t *root;
 	int err = ts_plan_make(profile, limit_bytes, &r->plan, &plan, &stats);
 	int status = TS_EXIT_YES;
 
-	taken = now_ns() - begun;
+	taken = ts_now_ns() - begun;
 	if (err && err != -ENOSPC)
 		return ts_cli_bad(NULL, "%s", strerror(-err));
 	if (r->stats) {

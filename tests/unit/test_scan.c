@@ -77,6 +77,20 @@ static void keep(uint64_t address, uint64_t bytes)
 	ts_pager_end(pager, &one, 1, STREAM_A, false);
 }
 
+/* What it names has no room beside what else stays; op @number wrote it. */
+static uint64_t table_that_does_not_fit(uint64_t number)
+{
+	uint64_t table, other, kept;
+
+	start(8);
+	table = block(PAGE);
+	other = block(4 * PAGE);
+	kept = block(5 * PAGE);
+	keep(kept, 5 * PAGE);
+	launch(table, other, number);
+	return table;
+}
+
 START_TEST(what_a_written_table_names_stays)
 {
 	uint64_t table, other;
@@ -93,14 +107,7 @@ END_TEST
 
 START_TEST(ops_are_refused_until_what_a_table_names_fits)
 {
-	uint64_t table, other, kept;
-
-	start(8);
-	table = block(PAGE);
-	other = block(4 * PAGE);
-	kept = block(5 * PAGE);
-	keep(kept, 5 * PAGE);
-	launch(table, other, 2);
+	table_that_does_not_fit(2);
 	ck_assert_int_eq(ts_agent_tables_settle(), CUDA_ERROR_OUT_OF_MEMORY);
 	ck_assert_int_eq(ts_agent_tables_settle(), CUDA_ERROR_OUT_OF_MEMORY);
 	ck_assert_uint_eq(stats().pinned_bytes, 5 * PAGE);
@@ -119,14 +126,7 @@ static CUresult device_lost(void)
 
 START_TEST(error_of_the_device_is_not_taken_for_want_of_memory)
 {
-	uint64_t table, other, kept;
-
-	start(8);
-	table = block(PAGE);
-	other = block(4 * PAGE);
-	kept = block(5 * PAGE);
-	keep(kept, 5 * PAGE);
-	launch(table, other, 4);
+	table_that_does_not_fit(4);
 	ops.ctx_synchronize = device_lost;
 	ck_assert_int_eq(ts_agent_tables_settle(), CUDA_ERROR_ILLEGAL_ADDRESS);
 	ops.ctx_synchronize = fake_gpu_ops.ctx_synchronize;
@@ -137,14 +137,9 @@ END_TEST
 START_TEST(table_that_is_freed_refuses_nothing)
 {
 	struct ts_allocation gone;
-	uint64_t table, other, kept;
+	uint64_t table;
 
-	start(8);
-	table = block(PAGE);
-	other = block(4 * PAGE);
-	kept = block(5 * PAGE);
-	keep(kept, 5 * PAGE);
-	launch(table, other, 3);
+	table = table_that_does_not_fit(3);
 	ck_assert_int_eq(ts_agent_tables_settle(), CUDA_ERROR_OUT_OF_MEMORY);
 	ck_assert(ts_blocks_remove_allocation(
 	        &ts_agent.blocks, table, &gone, ts_agent_tell_dead, NULL));
