@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What planned.c (which plans there are), planned_steps.c (how steps go by
+ * them) and planned_status.c (what is told of that) share. Guarded by its lock
+ * but for what says otherwise; functions are called with the lock held.
+ */
+#ifndef TS_PLANNED_INTERNAL_H
+#define TS_PLANNED_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "agent/agent_internal.h"
+#include "agent/planned.h"
+#include "agent/planned_cache.h"
+
+/* Where the program's ops stand. */
+enum ts_planned_stand {
+	TS_PLANNED_OFF, /* no plan: the pager alone */
+	/* Steps like the plan's go by with the pager, and are timed. */
+	TS_PLANNED_TIMING,
+	TS_PLANNED_ON, /* by the plan */
+};
+
+struct ts_planned {
+	bool on; /* constant after start */
+	atomic_bool has_plan;
+	atomic_uint missed;  /* ops the pager had to help, on the step */
+	atomic_uint doubted; /* of these, with doubtful uses */
+
+	struct ts_mutex lock;
+	/* Guarded by lock. */
+	int device;
+	struct ts_planned_cache cache;
+	struct ts_planned_entry *now;      /* op `at` of its step comes next */
+	struct ts_planned_entry *in_force; /* pages are as it wants them */
+	struct ts_planned_entry *told;     /* its plan is the file's */
+	json_t *former;                    /* what was, where there is none */
+	enum ts_planned_stand stand;
+	bool to_join; /* at the step's start the plan has to come into force */
+	uint32_t at;
+	uint64_t between;     /* ops since the last step ended */
+	unsigned int in_vain; /* plans without a good step, in a row */
+	unsigned int waits;   /* for the device, in vain, in a row */
+	unsigned int timed;   /* steps in a row that the clock saw */
+	unsigned int in_row;  /* steps by the plan since it was taken up */
+	uint64_t vmm_calls;   /* when the last of these ended */
+	bool rewrite;         /* the file offers what was dropped */
+	struct ts_planned_figures figures;
+};
+
+extern struct ts_planned ts_planned;
+
+/* planned.c */
+
+/* Nothing is done ahead of the pager any more. */
+void ts_planned_end_force(void);
+
+/* The plan of @entry does not hold: it goes, and a new one is to be made. */
+void ts_planned_drop(struct ts_planned_entry *entry);
+
+/* The pager alone is as fast: it goes on alone with steps like these. */
+void ts_planned_decline(struct ts_planned_entry *entry);
+
+/* planned_steps.c */
+
+/* Ops are followed no more, until a whole step is found. */
+void ts_planned_stand_off(void);
+
+/* A whole step of @entry, or NULL, has just passed: may the next go by it? */
+void ts_planned_found_step(struct ts_planned_entry *entry);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <unistd.h>
+
+#include "agent/base/log.h"
+#include "agent/planned_clock.h"
+#include "agent/planned_cost.h"
+#include "agent/planned_internal.h"
+
+/* Who wants the plan's file waits for other threads a second at most. */
+#define LOCK_TRIES   1000
+#define LOCK_WAIT_US 1000
+
+json_t *ts_planned_status(void)
+{
+	const struct ts_planned_figures *figures = &ts_planned.figures;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} named[] = {
+	        {"plans", figures->plans},
+	        {"declined", figures->declined},
+	        {"adopted", figures->adopted},
+	        {"joins", figures->joins},
+	        {"left", figures->left},
+	        {"steps", figures->steps},
+	        {"missed", figures->missed},
+	        {"doubted", figures->doubted},
+	        {"astray", figures->astray},
+	        {"steady_steps", figures->steady_steps},
+	        {"steady_vmm_calls", figures->steady_vmm_calls},
+	};
+	struct ts_planned_cost cost;
+	json_t *json;
+
+	if (!ts_planned.on || !figures->plans)
+		return NULL;
+	json = json_object();
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+		json_object_set_new(json, named[i].name,
+		        json_integer((json_int_t)named[i].value));
+	ts_planned_cost_read(&cost);
+	if (json && cost.idle_ns) {
+		json_object_set_new(json, "idle_op_ns",
+		        json_integer((json_int_t)cost.idle_ns));
+		json_object_set_new(json, "mean_op_ns",
+		        json_integer((json_int_t)cost.mean_ns));
+	}
+	return json;
+}
+
+/* Lock held. */
+static json_t *plan_json(void)
+{
+	const struct ts_planned_entry *entry = ts_planned.told;
+	json_t *root = json_deep_copy(entry ? entry->json : ts_planned.former),
+	       *part;
+	struct ts_planned_clock clock;
+
+	if (!root)
+		return NULL;
+	json_object_set_new(root, "tool_version", json_string(TS_VERSION));
+	part = ts_planned_status();
+	ts_planned_clock_read(&clock);
+	if (part) {
+		json_object_set_new(part, "timed_steps",
+		        json_integer((json_int_t)clock.steps));
+		if (clock.steps) {
+			json_object_set_new(part, "step_ns",
+			        json_integer((json_int_t)clock.last_ns));
+			json_object_set_new(part, "shortest_step_ns",
+			        json_integer((json_int_t)clock.shortest_ns));
+		}
+		json_object_set_new(root, "measured", part);
+	}
+	return root;
+}
+
+json_t *ts_planned_json(void)
+{
+	bool locked = false;
+	json_t *json;
+
+	/* At exit a thread may hold it that never comes back. */
+	for (int i = 0; ts_planned.on && !locked && i < LOCK_TRIES; i++) {
+		locked = ts_mutex_try_lock(&ts_planned.lock);
+		if (!locked)
+			usleep(LOCK_WAIT_US);
+	}
+	if (!locked)
+		return NULL;
+	json = plan_json();
+	ts_mutex_unlock(&ts_planned.lock);
+	return json;
+}

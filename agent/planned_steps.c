@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Ops as they come: where the plan is left, and taken up again. */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/base/log.h"
+#include "agent/planned_clock.h"
+#include "agent/planned_cost.h"
+#include "agent/planned_file.h"
+#include "agent/planned_internal.h"
+#include "agent/proof.h"
+#include "runtime/vmm_calls.h"
+
+/*
+ * After so many steps in a row in which pages were not where the plan has them
+ * it is put into force anew; after one more it is made anew.
+ */
+#define BAD_STEPS_MAX 2
+/* So many ops of a step, and one in so many, may need the pager's help. */
+#define FEW    2
+#define FEW_OF 256
+/* Of the pages so many may have lost their chunks before it is, likewise. */
+#define DISTURBED_MAX 8
+/* Steps are timed over so many ops between them. */
+#define BETWEEN_TIMED 64
+/* So often in a row the device may not be done when a plan is taken up. */
+#define WAITS_IN_VAIN_MAX 3
+/* Whole steps that pass at most before a plan that was left is tried again. */
+#define WAIT_MAX 15
+/* Steps by the plan before one is taken for the same as all that follow. */
+#define SETTLING 2
+/* So many steps of either are timed before they are compared. */
+#define TIMED_STEPS 2
+
+void ts_planned_stand_off(void)
+{
+	ts_planned_clock_stop();
+	ts_planned.timed = 0;
+	ts_planned.in_row = 0;
+	ts_planned.now = NULL;
+	ts_planned.stand = TS_PLANNED_OFF;
+}
+
+void ts_planned_found_step(struct ts_planned_entry *entry)
+{
+	if (!entry || entry->declined)
+		return;
+	if (entry->wait) {
+		entry->wait--;
+		return;
+	}
+	ts_planned.now = entry;
+	ts_planned.stand = entry->pager_ns ? TS_PLANNED_ON : TS_PLANNED_TIMING;
+	ts_planned.to_join = true;
+	ts_planned.between = 0;
+	ts_planned.at = 0;
+}
+
+/*
+ * Op @op is not what comes next in the step: off it. What went by of it may
+ * yet be the start of another one. Lock held.
+ */
+static void leave(const struct ts_follow_op *op)
+{
+	struct ts_planned_entry *entry = ts_planned.now;
+	uint32_t at = ts_planned.at;
+
+	ts_planned.figures.left += ts_planned.stand == TS_PLANNED_ON && at;
+	ts_planned_cost_step(true);
+	/* Begun in vain, and again in vain: ever more rarely. */
+	if (at) {
+		entry->vain = 2 * entry->vain + 1;
+		if (entry->vain > WAIT_MAX)
+			entry->vain = WAIT_MAX;
+		entry->wait = entry->vain / 2;
+	}
+	ts_planned_stand_off();
+	ts_planned_cache_rewind(&ts_planned.cache, entry, op ? at : 0);
+	if (op)
+		ts_planned_found_step(
+		        ts_planned_cache_push(&ts_planned.cache, op));
+}
+
+/* The first op of the step comes next. 0 or a negative errno. Lock held. */
+static int join(struct ts_pager *pager)
+{
+	struct ts_planned_entry *entry = ts_planned.now;
+	int rc;
+
+	ts_planned.figures.joins++;
+	if (ts_planned.in_force == entry &&
+	        ts_enforce_disturbed(pager) <= DISTURBED_MAX) {
+		ts_enforce_resume(pager);
+		return 0;
+	}
+	ts_planned_end_force();
+	ts_planned.in_row = 0;
+	rc = ts_enforce_adopt(pager, &entry->made.pages);
+	if (!rc)
+		ts_planned.in_force = entry;
+	ts_planned.figures.adopted += !rc;
+	if (rc)
+		ts_log(TS_LOG_DEBUG, "plan: not taken up: %s", strerror(-rc));
+	return rc;
+}
+
+/* Steps with the pager alone are timed first. True: go on so. Lock held. */
+static bool time_pager(struct ts_planned_entry *entry)
+{
+	struct ts_planned_clock clock;
+
+	if (ts_planned.stand != TS_PLANNED_TIMING)
+		return false;
+	if (ts_planned.timed <= TIMED_STEPS)
+		return true;
+	ts_planned_clock_read(&clock);
+	entry->pager_ns = clock.shortest_ns;
+	ts_planned_clock_forget();
+	if (entry->made.plan.predicted_step_ns >= entry->pager_ns) {
+		ts_planned_decline(entry);
+		return true;
+	}
+	ts_planned.stand = TS_PLANNED_ON;
+	ts_planned.to_join = true;
+	ts_planned.timed = 0;
+	return false;
+}
+
+/* Steps by the plan take longer after all than with the pager alone. */
+static bool is_slower(const struct ts_planned_entry *entry)
+{
+	struct ts_planned_clock clock;
+
+	ts_planned_clock_read(&clock);
+	return ts_planned.timed > TIMED_STEPS + 1 &&
+	       clock.shortest_ns > entry->pager_ns;
+}
+
+/* The step begins with the op that comes. Lock held. False: without plan. */
+static bool begin_step(struct ts_pager *pager)
+{
+	struct ts_planned_entry *entry = ts_planned.now;
+	int rc;
+
+	if (ts_planned.between > BETWEEN_TIMED) {
+		ts_planned_clock_stop();
+		ts_planned.timed = 0;
+	}
+	if (time_pager(entry))
+		return ts_planned.stand == TS_PLANNED_TIMING;
+	if (is_slower(entry)) {
+		ts_planned_decline(entry);
+		return false;
+	}
+	if (!ts_planned.to_join && !ts_planned.between)
+		return true;
+	rc = join(pager);
+	/* After this step it may do. */
+	if (rc == -EAGAIN && ++ts_planned.waits < WAITS_IN_VAIN_MAX) {
+		ts_planned_stand_off();
+		ts_planned_cache_rewind(&ts_planned.cache, entry, 0);
+		return false;
+	}
+	if (rc) {
+		ts_planned_drop(entry);
+		return false;
+	}
+	ts_planned.waits = 0;
+	ts_planned.to_join = false;
+	ts_planned.between = 0;
+	atomic_store(&ts_planned.missed, 0);
+	atomic_store(&ts_planned.doubted, 0);
+	ts_enforce_astray(pager);
+	ts_planned_cache_touch(&ts_planned.cache, entry);
+	ts_planned.told = entry;
+	return true;
+}
+
+/* Lock held. */
+static void count_vmm_calls(void)
+{
+	uint64_t calls = ts_vmm_calls();
+
+	if (ts_planned.in_row++ >= SETTLING) {
+		ts_planned.figures.steady_steps++;
+		ts_planned.figures.steady_vmm_calls +=
+		        calls - ts_planned.vmm_calls;
+	}
+	ts_planned.vmm_calls = calls;
+}
+
+/* A step went by: did pages come and go as planned? Lock held. */
+static void end_step(struct ts_pager *pager)
+{
+	struct ts_planned_entry *entry = ts_planned.now;
+	uint64_t astray = ts_enforce_astray(pager);
+	unsigned int missed = atomic_exchange(&ts_planned.missed, 0);
+
+	ts_planned.at = 0;
+	entry->vain = 0;
+	if (ts_planned.stand != TS_PLANNED_ON)
+		return;
+	ts_planned_cost_step(false);
+	count_vmm_calls();
+	ts_planned.figures.steps++;
+	ts_planned.figures.astray += astray;
+	ts_planned.figures.missed += missed;
+	ts_planned.figures.doubted += atomic_exchange(&ts_planned.doubted, 0);
+	/* The pager helps out; that is dear only where it is often. */
+	if (astray + missed <= entry->follow.n_ops / FEW_OF + FEW) {
+		entry->carried = true;
+		entry->bad_steps = 0;
+		return;
+	}
+	entry->bad_steps++;
+	ts_log(TS_LOG_DEBUG,
+	        "plan: %u ops found pages missing, %u pages astray", missed,
+	        (unsigned int)astray);
+	if (entry->bad_steps < BAD_STEPS_MAX)
+		return;
+	/* Chunks may have changed hands; then addresses may have moved. */
+	if (entry->bad_steps == BAD_STEPS_MAX) {
+		ts_planned_end_force();
+		ts_planned.to_join = true;
+		return;
+	}
+	ts_log(TS_LOG_DEBUG, "plan: does not hold, a new one follows");
+	ts_planned_drop(entry);
+}
+
+/* Between steps there may be anything, steps of other kinds too. Lock held. */
+static void pass_between(const struct ts_follow_op *op)
+{
+	struct ts_planned_entry *found =
+	        ts_planned_cache_push(&ts_planned.cache, op);
+
+	ts_planned.between++;
+	if (found && found != ts_planned.now) {
+		ts_planned_stand_off();
+		ts_planned_found_step(found);
+	}
+}
+
+/* Lock held. */
+static void follow_op(struct ts_pager *pager, struct ts_op *item,
+        const struct ts_follow_op *op)
+{
+	const struct ts_planned_entry *entry = ts_planned.now;
+	uint64_t begin_ns = ts_planned_cost_begin();
+
+	if (!entry) {
+		ts_planned_found_step(
+		        ts_planned_cache_push(&ts_planned.cache, op));
+		return;
+	}
+	if (!ts_follow_is(&entry->follow, ts_planned.at, op)) {
+		if (ts_planned.at)
+			leave(op);
+		else
+			pass_between(op);
+		return;
+	}
+	if (!ts_planned.at && !begin_step(pager)) {
+		ts_planned_cache_push(&ts_planned.cache, op);
+		return;
+	}
+	if (!ts_planned.at) {
+		ts_planned_cache_rewind(&ts_planned.cache, entry, 0);
+		ts_planned_clock_step(ts_agent.ops, (CUstream)op->stream);
+		ts_planned.timed++;
+	}
+	if (ts_planned.stand == TS_PLANNED_ON) {
+		/*
+		 * The plan has no word that is taken for none. What else than
+		 * unused slots is behind one stays, or comes by the pager all
+		 * the same.
+		 */
+		item->doubted = ts_op_skip_unused(item);
+		item->plan = entry->number;
+		item->plan_at = ts_planned.at;
+		ts_planned_cost_op(
+		        begin_ns, ts_enforce_op(pager, ts_planned.at));
+	}
+	if (++ts_planned.at == entry->follow.n_ops)
+		end_step(pager);
+}
+
+void ts_planned_missed(const struct ts_op *op)
+{
+	atomic_fetch_add_explicit(&ts_planned.missed, 1, memory_order_relaxed);
+	if (op->doubted)
+		atomic_fetch_add_explicit(
+		        &ts_planned.doubted, 1, memory_order_relaxed);
+}
+
+void ts_planned_op(struct ts_op *op)
+{
+	struct ts_follow_op at = {.stream = op->stream};
+	struct ts_pager *pager;
+	bool rewrite;
+
+	if (!atomic_load_explicit(&ts_planned.has_plan, memory_order_acquire))
+		return;
+	at.signature = op->signature;
+	ts_mutex_lock(&ts_planned.lock);
+	pager = ts_agent_pager(ts_planned.device);
+	if (ts_planned.cache.count && pager) {
+		/* Shadow steps are the pager's. */
+		if (!atomic_load(&ts_agent.capturing) && !ts_proof_is_pending())
+			follow_op(pager, op, &at);
+		else if (ts_planned.now)
+			leave(NULL);
+	}
+	rewrite = ts_planned.rewrite;
+	ts_planned.rewrite = false;
+	ts_mutex_unlock(&ts_planned.lock);
+	if (rewrite)
+		ts_planned_file_write(ts_planned_json());
+}
