@@ -4,8 +4,9 @@
  * memory than the device says, random addresses. Check runs each test in a
  * process of its own, which makes its setting before the first call.
  */
-#include "code_images.h"
 #include "ctl_client.h"
+
+#include "kernel_client.h"
 
 #include <string.h>
 
@@ -51,23 +52,14 @@ static double kernel_us(CUfunction kernel, CUdeviceptr device)
 
 START_TEST(slow_kernels_leave_copies_alone)
 {
-	static const uint32_t params[] = {8};
-	struct image_kernel image = {.name = "unheard_of",
-	        .param_bytes = params,
-	        .n_params = 1,
-	        .regs = 32};
-	struct buffer cubin = image_cubin(80, &image, 1, NULL, 0);
 	CUfunction kernel;
 	CUdeviceptr device;
-	CUmodule module;
 	double first, second, copy;
 	void *host;
 
 	setenv("SIMGPU_SLOW_KERNEL", "0.25@4", 1);
 	client_start("a100-80g-pcie4");
-	OK(cuModuleLoadData(&module, cubin.data));
-	OK(cuModuleGetFunction(&kernel, module, "unheard_of"));
-	buffer_free(&cubin);
+	kernel = client_kernel("unheard_of", 1);
 	host = client_pinned(COPY_BYTES);
 	device = client_device(COPY_BYTES);
 	first = kernel_us(kernel, device); /* operations 1 to 3 */

@@ -3,27 +3,14 @@
  * Exact content: device memory holds its bytes wherever it is mapped, kernels
  * are carried out, and one without an implementation stops the device.
  */
-#include "code_images.h"
 #include "mem_client.h"
+
+#include "kernel_client.h"
 
 #include "tests/simgpu/blas/simblas_params.h"
 
 #define READWRITE CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 #define WORDS     1000
-
-static CUfunction load(const char *name, const uint32_t *params, unsigned n)
-{
-	struct image_kernel image = {
-	        .name = name, .param_bytes = params, .n_params = n, .regs = 32};
-	struct buffer cubin = image_cubin(80, &image, 1, NULL, 0);
-	CUfunction kernel;
-	CUmodule module;
-
-	OK(cuModuleLoadData(&module, cubin.data));
-	OK(cuModuleGetFunction(&kernel, module, name));
-	buffer_free(&cubin);
-	return kernel;
-}
 
 /* Words that say where they stand. */
 static void write_words(CUdeviceptr va, uint32_t seed)
@@ -103,7 +90,7 @@ START_TEST(kernel_is_carried_out)
 	CUfunction copy;
 
 	client_start();
-	copy = load("simblas_copy", params, 11);
+	copy = client_kernel_of(80, "simblas_copy", params, 11);
 	OK(cuMemAlloc(&x, WORDS * 4));
 	OK(cuMemAlloc(&y, WORDS * 4));
 	write_words(x, 42);
@@ -123,7 +110,7 @@ START_TEST(kernel_without_implementation_stops_the_device)
 	CUfunction kernel;
 
 	client_start();
-	kernel = load("unheard_of", params, 1);
+	kernel = client_kernel_of(80, "unheard_of", params, 1);
 	OK(cuMemAlloc(&va, PAGE));
 	cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, NULL, args, NULL);
 	FAILS(cuCtxSynchronize(), CUDA_ERROR_NOT_SUPPORTED);

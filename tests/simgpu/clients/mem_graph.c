@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What instances of graphs take of the device's memory. */
-#include "code_images.h"
 #include "mem_client.h"
+
+#include "kernel_client.h"
 
 #define NODE_BYTES ((size_t)10 << 10) /* the setting's default */
 
@@ -11,18 +12,8 @@ static CUstream stream;
 
 static void start(void)
 {
-	static const uint32_t params[] = {8};
-	struct image_kernel image = {.name = "unheard_of",
-	        .param_bytes = params,
-	        .n_params = 1,
-	        .regs = 32};
-	struct buffer cubin = image_cubin(80, &image, 1, NULL, 0);
-	CUmodule module;
-
 	client_start();
-	OK(cuModuleLoadData(&module, cubin.data));
-	OK(cuModuleGetFunction(&kernel, module, "unheard_of"));
-	buffer_free(&cubin);
+	kernel = client_kernel("unheard_of", 1);
 	OK(cuMemAlloc(&memory, MIB));
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 }

@@ -3,8 +3,9 @@
  * Kernels and captured work on memory: what the driver takes for an access of
  * a kernel it does not know, and when that is illegal.
  */
-#include "code_images.h"
 #include "mem_client.h"
+
+#include "kernel_client.h"
 
 #include "tests/simgpu/driver/simgpu_private.h"
 
@@ -15,18 +16,8 @@ static CUfunction kernel;
 /* A context with one kernel of two pointers that no table knows. */
 static void start(void)
 {
-	static const uint32_t params[] = {8, 8};
-	struct image_kernel image = {.name = "unheard_of",
-	        .param_bytes = params,
-	        .n_params = 2,
-	        .regs = 32};
-	struct buffer cubin = image_cubin(80, &image, 1, NULL, 0);
-	CUmodule module;
-
 	client_start();
-	OK(cuModuleLoadData(&module, cubin.data));
-	OK(cuModuleGetFunction(&kernel, module, "unheard_of"));
-	buffer_free(&cubin);
+	kernel = client_kernel("unheard_of", 2);
 }
 
 static CUresult launch(CUdeviceptr a, CUdeviceptr b)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Kernels that are given tensor maps: SIMGPU_DEVICE=h100-pcie5. */
-#include "code_images.h"
 #include "mem_client.h"
+
+#include "kernel_client.h"
 
 #define READWRITE CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 
@@ -10,17 +11,9 @@ static CUfunction kernel;
 static void start(void)
 {
 	static const uint32_t params[] = {sizeof(CUtensorMap)};
-	struct image_kernel image = {.name = "unheard_of",
-	        .param_bytes = params,
-	        .n_params = 1,
-	        .regs = 32};
-	struct buffer cubin = image_cubin(90, &image, 1, NULL, 0);
-	CUmodule module;
 
 	client_start();
-	OK(cuModuleLoadData(&module, cubin.data));
-	OK(cuModuleGetFunction(&kernel, module, "unheard_of"));
-	buffer_free(&cubin);
+	kernel = client_kernel_of(90, "unheard_of", params, 1);
 }
 
 static CUresult encode(CUtensorMap *map, CUdeviceptr va, cuuint64_t rows)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Memory of one device as another sees it: SIMGPU_DEVICES=2. */
-#include "code_images.h"
 #include "mem_client.h"
+
+#include "kernel_client.h"
 
 static CUcontext ctx[2];
 static CUdeviceptr p[2];
@@ -9,13 +10,6 @@ static CUfunction kernel; /* on device 0 */
 
 static void start(void)
 {
-	static const uint32_t params[] = {8};
-	struct image_kernel image = {.name = "unheard_of",
-	        .param_bytes = params,
-	        .n_params = 1,
-	        .regs = 32};
-	struct buffer cubin = image_cubin(80, &image, 1, NULL, 0);
-	CUmodule module;
 	int count;
 
 	OK(cuInit(0));
@@ -26,9 +20,7 @@ static void start(void)
 		OK(cuCtxSetCurrent(ctx[i]));
 		OK(cuMemAlloc(&p[i], 64 * MIB));
 	}
-	OK(cuModuleLoadData(&module, cubin.data));
-	OK(cuModuleGetFunction(&kernel, module, "unheard_of"));
-	buffer_free(&cubin);
+	kernel = client_kernel("unheard_of", 1);
 }
 
 /* Runs the kernel on device 0 and waits. */

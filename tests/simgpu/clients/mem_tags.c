@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Tagged content (SIMGPU_CONTENT=tags): what comes back is what went in. */
-#include "code_images.h"
 #include "mem_client.h"
+
+#include "kernel_client.h"
 
 #include "tests/simgpu/driver/simgpu_private.h"
 
@@ -16,18 +17,8 @@ static CUfunction kernel;
 
 static void start(void)
 {
-	static const uint32_t params[] = {8, 8};
-	struct image_kernel image = {.name = "unheard_of",
-	        .param_bytes = params,
-	        .n_params = 2,
-	        .regs = 32};
-	struct buffer cubin = image_cubin(80, &image, 1, NULL, 0);
-	CUmodule module;
-
 	client_start();
-	OK(cuModuleLoadData(&module, cubin.data));
-	OK(cuModuleGetFunction(&kernel, module, "unheard_of"));
-	buffer_free(&cubin);
+	kernel = client_kernel("unheard_of", 2);
 }
 
 static void launch(CUdeviceptr a, CUdeviceptr b)

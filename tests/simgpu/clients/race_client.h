@@ -6,8 +6,9 @@
 #ifndef RACE_CLIENT_H
 #define RACE_CLIENT_H
 
-#include "code_images.h"
 #include "mem_client.h"
+
+#include "kernel_client.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -49,22 +50,6 @@ static inline json_int_t race_number(json_t *report, const char *name)
 
 	ck_assert_msg(json_is_integer(value), "no number %s", name);
 	return json_integer_value(value);
-}
-
-/* A kernel of n pointers by that name. */
-static inline CUfunction race_kernel(const char *name, unsigned n)
-{
-	static const uint32_t params[] = {8, 8, 8, 8};
-	struct image_kernel image = {
-	        .name = name, .param_bytes = params, .n_params = n, .regs = 32};
-	struct buffer cubin = image_cubin(80, &image, 1, NULL, 0);
-	CUmodule module;
-	CUfunction kernel;
-
-	OK(cuModuleLoadData(&module, cubin.data));
-	OK(cuModuleGetFunction(&kernel, module, name));
-	buffer_free(&cubin);
-	return kernel;
 }
 
 static inline void race_launch(

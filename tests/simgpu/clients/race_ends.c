@@ -121,7 +121,7 @@ static void guessed(void)
 	client_start();
 	stream = race_stream(NON_BLOCKING);
 	va = two_addresses();
-	race_launch(race_kernel("unheard_of", 2), va, va, stream);
+	race_launch(client_kernel("unheard_of", 2), va, va, stream);
 	pass_time();
 	if (waits)
 		OK(cuStreamSynchronize(stream));

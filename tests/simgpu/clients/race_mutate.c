@@ -137,7 +137,7 @@ static void chain(void)
 	CUdeviceptr a, b, c;
 
 	client_start();
-	kernel = race_kernel("unheard_of", 2);
+	kernel = client_kernel("unheard_of", 2);
 	a = race_device(BYTES);
 	b = race_device(BYTES);
 	c = race_device(BYTES);

@@ -127,7 +127,7 @@ static void copy_beside_kernel(void)
 	void *host;
 
 	client_start();
-	kernel = race_kernel(kernel_name, 2);
+	kernel = client_kernel(kernel_name, 2);
 	a = race_stream(NON_BLOCKING);
 	b = race_stream(NON_BLOCKING);
 	p = race_device(BYTES);
