@@ -38,7 +38,10 @@ static int measure_link(int device, struct ts_bandwidth *link)
 	if (pager &&
 	        ts_pager_make_room(pager, TS_BANDWIDTH_BYTES, 0, &shortage))
 		return -ENOMEM;
-	rc = ts_bandwidth_measure(ts_agent.ops, link);
+	/* A plan's copies may still be under way. */
+	rc = ts_gpu_errno(ts_agent.ops->ctx_synchronize());
+	if (!rc)
+		rc = ts_bandwidth_measure(ts_agent.ops, link);
 	if (pager)
 		ts_pager_room_changed(pager);
 	return rc;

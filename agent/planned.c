@@ -157,6 +157,8 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 		return rc;
 	tell_all(&entry->made, &survey);
 	entry->json = ts_planned_file_json(&entry->made, observed);
+	entry->observed = observed;
+	entry->drift.expected_ns = entry->made.plan.predicted_step_ns;
 	ts_planned_view_finish(&entry->made.view);
 	return ts_planned_cache_follow(entry, &observed->step);
 }
@@ -296,6 +298,85 @@ static bool replace_plan(struct ts_pager *pager,
 	return true;
 }
 
+/*
+ * What the plan of @old was made for is not what it was: the one for what there
+ * is now takes its place, if its steps take less than @most_ns. Lock held.
+ */
+static bool remake(struct ts_pager *pager, const struct ts_observed *observed,
+        const struct ts_replay_candidates *candidates,
+        struct ts_planned_entry *old, uint64_t most_ns)
+{
+	struct ts_planned_entry made = {.drift = {.again = true}};
+	uint64_t number = old->number;
+	int rc = make_plan(pager, observed, candidates, &made);
+
+	old->stale = false;
+	if (rc || made.made.plan.predicted_step_ns > most_ns) {
+		ts_log(TS_LOG_DEBUG, "plan: none better as things are now");
+		ts_planned_cache_drop(&ts_planned.cache, &made);
+		return false;
+	}
+	replace(old, &made);
+	if (!old->made.n_replays)
+		ts_remake_end_plan(number);
+	old->number = ++ts_planned.figures.plans;
+	ts_planned.figures.remade++;
+	ts_planned_clock_forget();
+	start_replays(old);
+	ts_log(TS_LOG_INFO, "plan: made anew: step %.1f ms",
+	        (double)old->made.plan.predicted_step_ns * 1e-6);
+	return true;
+}
+
+/*
+ * The pager's steps were timed before things changed. What makes the plan's so
+ * much slower does no less to the pager's, which hide fewer of their copies;
+ * where things got better (0) its steps are timed again.
+ */
+static void doubt_pager(struct ts_planned_entry *entry, uint64_t slower_ns)
+{
+	if (entry->pager_ns)
+		entry->pager_ns += slower_ns;
+	if (!slower_ns ||
+	        entry->made.plan.predicted_step_ns > SURE_OF(entry->pager_ns))
+		entry->pager_ns = 0;
+}
+
+bool ts_planned_remake(
+        struct ts_pager *pager, struct ts_planned_entry *entry, bool more)
+{
+	struct ts_replay_candidates candidates;
+	uint64_t before_ns = entry->made.plan.predicted_step_ns, now_ns;
+	bool made;
+
+	if (ts_proof_candidates(entry->observed, &candidates))
+		return false;
+	made = remake(pager, entry->observed, &candidates, entry,
+	        more ? UINT64_MAX : before_ns);
+	ts_proof_candidates_finish(&candidates);
+	if (!made)
+		return false;
+	now_ns = entry->made.plan.predicted_step_ns;
+	doubt_pager(entry, now_ns > before_ns ? now_ns - before_ns : 0);
+	ts_planned.rewrite = true;
+	return true;
+}
+
+/* Steps like those of @old were timed anew. Lock held. */
+static bool remake_timed(struct ts_pager *pager,
+        const struct ts_observed *observed,
+        const struct ts_replay_candidates *candidates,
+        struct ts_planned_entry *old)
+{
+	uint64_t slower_ns = old->drift.slower_ns;
+
+	if (!remake(pager, observed, candidates, old, old->drift.expected_ns))
+		return false;
+	doubt_pager(old, slower_ns);
+	catch_up(old, &observed->step);
+	return true;
+}
+
 void ts_planned_proved(const struct ts_observed *observed, bool demoted)
 {
 	struct ts_replay_candidates candidates;
@@ -328,6 +409,7 @@ void ts_planned_proved(const struct ts_observed *observed, bool demoted)
 static void ready(const struct ts_observed *observed, void *data)
 {
 	struct ts_replay_candidates candidates;
+	struct ts_planned_entry *old;
 	struct ts_pager *pager;
 	bool made;
 
@@ -339,7 +421,12 @@ static void ready(const struct ts_observed *observed, void *data)
 	if (!pager || ts_proof_candidates(observed, &candidates))
 		return;
 	ts_mutex_lock(&ts_planned.lock);
-	made = plan_for(pager, observed, &candidates) || ts_planned.rewrite;
+	old = ts_planned_cache_find(&ts_planned.cache, &observed->step);
+	if (old && old->stale)
+		made = remake_timed(pager, observed, &candidates, old);
+	else
+		made = plan_for(pager, observed, &candidates);
+	made |= ts_planned.rewrite;
 	ts_planned.rewrite = false;
 	ts_mutex_unlock(&ts_planned.lock);
 	ts_proof_candidates_finish(&candidates);

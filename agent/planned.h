@@ -36,6 +36,8 @@ struct ts_planned_figures {
 	uint64_t plans; /* that were made */
 	/* Of those: that are no faster than the pager alone. */
 	uint64_t declined;
+	/* And that took another one's place: the device was not what it was. */
+	uint64_t remade;
 	uint64_t adopted; /* how often one was put into force */
 	uint64_t joins;   /* how often a step was found to go by it */
 	uint64_t left;    /* how often it was left in the middle */

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "agent/observed.h"
+#include "agent/planned_drift.h"
 #include "agent/planned_follow.h"
 #include "agent/planned_make.h"
 
@@ -17,7 +18,10 @@
 struct ts_planned_entry {
 	struct ts_follow follow;
 	struct ts_planned_plan made;
-	json_t *json;           /* the plan, as it is written */
+	json_t *json; /* the plan, as it is written */
+	/* What it was made for, which the tracker owns. */
+	const struct ts_observed *observed;
+	struct ts_planned_drift drift;
 	uint64_t number;        /* differs from plan to plan; not 0 */
 	uint64_t pager_ns;      /* a step with the pager alone; 0: not known */
 	uint64_t used;          /* when last; 0: there is none here */
@@ -29,6 +33,7 @@ struct ts_planned_entry {
 	unsigned int vain, wait;
 	bool carried;  /* it carried a step through */
 	bool declined; /* the pager alone is as fast */
+	bool stale;    /* the device is measured anew, for another plan */
 };
 
 struct ts_planned_cache {

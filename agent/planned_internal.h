@@ -44,6 +44,7 @@ struct ts_planned {
 	unsigned int timed;   /* steps in a row that the clock saw */
 	unsigned int in_row;  /* steps by the plan since it was taken up */
 	uint64_t vmm_calls;   /* when the last of these ended */
+	uint64_t other_bytes; /* that others had when it was */
 	bool rewrite;         /* the file offers what was dropped */
 	struct ts_planned_figures figures;
 };
@@ -60,6 +61,13 @@ void ts_planned_drop(struct ts_planned_entry *entry);
 
 /* The pager alone is as fast: it goes on alone with steps like these. */
 void ts_planned_decline(struct ts_planned_entry *entry);
+
+/*
+ * Others have more memory by now, or less: @entry gets a plan for that, where
+ * there is one. True: it did, and has to come into force.
+ */
+bool ts_planned_remake(
+        struct ts_pager *pager, struct ts_planned_entry *entry, bool more);
 
 /* planned_steps.c */
 

@@ -19,6 +19,7 @@ json_t *ts_planned_status(void)
 	} named[] = {
 	        {"plans", figures->plans},
 	        {"declined", figures->declined},
+	        {"remade", figures->remade},
 	        {"adopted", figures->adopted},
 	        {"joins", figures->joins},
 	        {"left", figures->left},

@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "agent/base/log.h"
+#include "agent/base/units.h"
 #include "agent/planned_clock.h"
 #include "agent/planned_cost.h"
 #include "agent/planned_file.h"
 #include "agent/planned_internal.h"
+#include "agent/profiler.h"
 #include "agent/proof.h"
+#include "agent/recorder.h"
 #include "runtime/vmm_calls.h"
 
 /*
@@ -29,6 +32,10 @@
 #define WAIT_MAX 15
 /* Steps by the plan before one is taken for the same as all that follow. */
 #define SETTLING 2
+/* Every so many of those it is asked what others have of the memory; of the
+ * limit one part in so many more or less changes the plan. */
+#define MEMORY_STEPS 4
+#define MEMORY_PART  100
 /* So many steps of either are timed before they are compared. */
 #define TIMED_STEPS 2
 
@@ -96,8 +103,10 @@ static int join(struct ts_pager *pager)
 	ts_planned_end_force();
 	ts_planned.in_row = 0;
 	rc = ts_enforce_adopt(pager, &entry->made.pages);
-	if (!rc)
+	if (!rc) {
 		ts_planned.in_force = entry;
+		ts_enforce_others(pager, &ts_planned.other_bytes);
+	}
 	ts_planned.figures.adopted += !rc;
 	if (rc)
 		ts_log(TS_LOG_DEBUG, "plan: not taken up: %s", strerror(-rc));
@@ -136,6 +145,51 @@ static bool is_slower(const struct ts_planned_entry *entry)
 	       clock.shortest_ns > entry->pager_ns;
 }
 
+/* Steps take longer or less than the plan says: it is old. Lock held. */
+static void look_at_times(struct ts_planned_entry *entry)
+{
+	uint64_t expected_ns = entry->drift.expected_ns;
+	struct ts_planned_clock clock;
+
+	/* Ops that are timed, and steps that settle, take their own time. */
+	if (ts_planned.stand != TS_PLANNED_ON || entry->stale ||
+	        ts_planned.in_row <= SETTLING + 1 || ts_recorder_is_recording())
+		return;
+	ts_planned_clock_read(&clock);
+	if (!ts_planned_drift_note(&entry->drift, &clock))
+		return;
+	ts_log(TS_LOG_INFO,
+	        "plan: a step takes %.3f ms instead of %.3f: all is timed anew",
+	        (double)clock.last_ns * 1e-6, (double)expected_ns * 1e-6);
+	entry->stale = true;
+	ts_profiler_remeasure();
+}
+
+/*
+ * Others have taken memory, or given some back, since the plan came into force.
+ * True: it was made anew. Lock held.
+ */
+static bool look_at_memory(
+        struct ts_pager *pager, struct ts_planned_entry *entry)
+{
+	uint64_t limit_bytes = entry->made.plan.limit_bytes, others;
+	uint64_t before = ts_planned.other_bytes;
+	bool more;
+
+	if (ts_planned.in_row % MEMORY_STEPS != MEMORY_STEPS - 1 ||
+	        ts_enforce_others(pager, &others))
+		return false;
+	more = others > before;
+	if ((more ? others - before : before - others) <=
+	        limit_bytes / MEMORY_PART)
+		return false;
+	ts_log(TS_LOG_INFO, "plan: others have %s of memory by now, not %s",
+	        ts_size(others).text, ts_size(before).text);
+	/* Told once, whatever comes of it. */
+	ts_planned.other_bytes = others;
+	return ts_planned_remake(pager, entry, more);
+}
+
 /* The step begins with the op that comes. Lock held. False: without plan. */
 static bool begin_step(struct ts_pager *pager)
 {
@@ -151,6 +205,12 @@ static bool begin_step(struct ts_pager *pager)
 	if (is_slower(entry)) {
 		ts_planned_decline(entry);
 		return false;
+	}
+	if (ts_planned.stand == TS_PLANNED_ON && !ts_planned.to_join &&
+	        look_at_memory(pager, entry)) {
+		ts_planned_found_step(entry);
+		if (ts_planned.stand == TS_PLANNED_TIMING)
+			return true;
 	}
 	if (!ts_planned.to_join && !ts_planned.between)
 		return true;
@@ -268,6 +328,7 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 		ts_planned_cache_rewind(&ts_planned.cache, entry, 0);
 		ts_planned_clock_step(ts_agent.ops, (CUstream)op->stream);
 		ts_planned.timed++;
+		look_at_times(ts_planned.now);
 	}
 	if (ts_planned.stand == TS_PLANNED_ON) {
 		/*

@@ -42,6 +42,7 @@ static struct {
 	atomic_bool taking; /* a thread takes a step, pauses or resumes */
 	atomic_bool wanted; /* to record again, at the next op's end */
 	atomic_bool marked; /* the program tells its steps */
+	atomic_bool stale;  /* what was timed; to be timed anew */
 	/* Taken from the recorder, and followed while it was paused. */
 	atomic_uint_least64_t taken, followed;
 
@@ -91,6 +92,14 @@ void ts_profiler_resume(void)
 {
 	if (profiler.on && !ts_recorder_is_recording())
 		atomic_store(&profiler.wanted, true);
+}
+
+void ts_profiler_remeasure(void)
+{
+	if (!profiler.on)
+		return;
+	atomic_store(&profiler.stale, true);
+	ts_profiler_resume();
 }
 
 static void call(void (*told)(const struct ts_op *op, void *data),
@@ -377,6 +386,27 @@ static bool may_pause(const struct ts_shape *shape)
 	       !ts_recorder_is_timing();
 }
 
+/* Nothing is known of how fast the device is. */
+static void forget_times(void)
+{
+	ts_shapes_forget_times(&profiler.shapes);
+	for (int i = 0; i < TS_AGENT_DEVICES; i++)
+		profiler.facts[i].known = false;
+	profiler.timed = 0;
+	profiler.done_in_row = 0;
+	ts_recorder_set_timing(true);
+}
+
+/* A step that began before that tells nothing either. */
+static void forget_times_of(struct ts_recording *step)
+{
+	for (size_t i = 0; i < step->op_count; i++) {
+		step->ops[i].duration_ns = TS_UNKNOWN_NS;
+		step->ops[i].gap_ns = TS_UNKNOWN_NS;
+	}
+	step->duration_ns = TS_UNKNOWN_NS;
+}
+
 static void take_step(bool wait)
 {
 	struct ts_recording step;
@@ -386,6 +416,10 @@ static void take_step(bool wait)
 
 	if (!ts_recorder_take(wait, &step))
 		return;
+	if (atomic_exchange(&profiler.stale, false)) {
+		forget_times();
+		forget_times_of(&step);
+	}
 	if (!wait)
 		revive(&step);
 	else
@@ -429,6 +463,8 @@ static void resume(void)
 	profiler.done_in_row = 0;
 	/* What is seen from now on is told anew. */
 	ts_shapes_unpublish(&profiler.shapes);
+	if (atomic_exchange(&profiler.stale, false))
+		forget_times();
 	ts_recorder_resume(launches_so_far());
 	ts_mutex_lock(&blocks->lock);
 	for (block = ts_blocks_next_locked(blocks, 0); block;

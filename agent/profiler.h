@@ -46,6 +46,12 @@ bool ts_profiler_is_on(void);
 void ts_profiler_resume(void);
 
 /*
+ * The same, and all that is timed by then is timed anew, the links' speed too:
+ * the device is not what it was. Steps that are known are told anew.
+ */
+void ts_profiler_remeasure(void);
+
+/*
  * A step ends here and another begins, says the program: from the first such
  * call on nothing else ends a step.
  */

@@ -58,12 +58,12 @@ static int add_reads(const struct ts_closures *closures,
 		}
 	}
 	candidate->n_reads = to->pool_count - candidate->first_read;
-	candidate->duration_ns = ts_graph_closure_ns(&closures->graph, made, n);
 	return rc;
 }
 
+/* What its ops took in the step that is planned for, not when it was proved. */
 static int add(const struct ts_closures *closures, uint32_t index,
-        struct ts_replay_candidates *to)
+        const struct ts_profile *timed, struct ts_replay_candidates *to)
 {
 	const struct ts_closure *closure = &closures->list[index];
 	const struct ts_profile *profile = &closures->profile;
@@ -79,6 +79,7 @@ static int add(const struct ts_closures *closures, uint32_t index,
 		const struct ts_profile_op *op = &profile->ops[at];
 
 		rc = put(to, at);
+		candidate->duration_ns += timed->ops[at].duration_ns;
 		for (uint32_t k = 0; k < op->n_writes; k++) {
 			uint32_t value = profile->uses[op->first_write + k];
 
@@ -111,8 +112,8 @@ static int by_value(const void *a, const void *b)
 	return x->value < y->value ? -1 : x->value > y->value;
 }
 
-static int list_all(
-        const struct ts_closures *closures, struct ts_replay_candidates *to)
+static int list_all(const struct ts_closures *closures,
+        const struct ts_profile *timed, struct ts_replay_candidates *to)
 {
 	uint32_t *last = last_ends(&closures->graph);
 	int rc = 0;
@@ -126,7 +127,7 @@ static int list_all(
 		if (closure->verdict == TS_VERDICT_PROVED &&
 		        closure->to_op == last[closure->value] &&
 		        ts_closure_is_on_one_stream(closures, closure))
-			rc = add(closures, i, to);
+			rc = add(closures, i, timed, to);
 	}
 	free(last);
 	if (!rc)
@@ -164,7 +165,8 @@ int ts_proof_candidates(const struct ts_observed *step,
 	ts_mutex_lock(&ts_proof.lock);
 	if (ts_proof.closures && !ts_proof_is_pending() &&
 	        has_same_values(ts_proof.step, step))
-		rc = list_all(ts_proof.closures, &found);
+		rc = list_all(
+		        ts_proof.closures, &step->devices[0].profile, &found);
 	ts_mutex_unlock(&ts_proof.lock);
 	if (rc)
 		ts_proof_candidates_finish(&found);

@@ -290,3 +290,16 @@ void ts_shapes_unpublish(struct ts_shapes *shapes)
 	for (size_t i = 0; i < shapes->count; i++)
 		shapes->shapes[i].published = false;
 }
+
+void ts_shapes_forget_times(struct ts_shapes *shapes)
+{
+	for (size_t i = 0; i < shapes->count; i++) {
+		struct ts_shape *shape = &shapes->shapes[i];
+
+		for (size_t k = 0; k < shape->op_count; k++)
+			shape->best_ns[k] = TS_UNKNOWN_NS;
+		shape->step_ns = TS_UNKNOWN_NS;
+		shape->timed = 0;
+		shape->published = false;
+	}
+}

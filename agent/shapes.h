@@ -50,6 +50,11 @@ struct ts_shape *ts_shapes_note(
 /* No shape is published any more. */
 void ts_shapes_unpublish(struct ts_shapes *shapes);
 
+/*
+ * Nor is anything known of how long they take: the device is not what it was.
+ */
+void ts_shapes_forget_times(struct ts_shapes *shapes);
+
 /* How many shapes came again among the last @steps steps. */
 size_t ts_shapes_recent(const struct ts_shapes *shapes, uint64_t steps);
 

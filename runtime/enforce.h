@@ -73,6 +73,12 @@ uint64_t ts_enforce_astray(struct ts_pager *pager);
  */
 uint64_t ts_enforce_disturbed(struct ts_pager *pager);
 
+/*
+ * What others have of the device's memory by now, in bytes: the driver is
+ * asked. 0 or a negative errno.
+ */
+int ts_enforce_others(struct ts_pager *pager, uint64_t *ret_bytes);
+
 /* What is mapped at a page is taken away. Gate held. */
 void ts_enforce_disturb(struct ts_pager *pager);
 

@@ -507,3 +507,18 @@ int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan)
 	free(chunks);
 	return rc;
 }
+
+int ts_enforce_others(struct ts_pager *pager, uint64_t *ret_bytes)
+{
+	struct ts_shortage shortage;
+	bool entered = ts_pager_enter_context(pager);
+	uint64_t used;
+	int rc;
+
+	ts_mutex_lock(&pager->lock);
+	rc = ts_pager_measure(pager, &used, &shortage);
+	*ret_bytes = pager->other_bytes;
+	ts_mutex_unlock(&pager->lock);
+	ts_pager_leave_context(pager, entered);
+	return rc;
+}

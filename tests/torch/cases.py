@@ -33,6 +33,7 @@ from capping import (
     share_of_peak,
 )
 import content
+import drifting
 import exact
 import mutation
 import observed
@@ -394,6 +395,7 @@ def all_cases():
         + exact.all_cases()
         + planned.all_cases()
         + proving.all_cases()
+        + drifting.all_cases()
         + pressed.all_cases()
         + wild.all_cases()
         + wild_beside.all_cases()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Following a step, and chunks for its pages. */
+/* Following a step, whether its times hold, and chunks for its pages. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -381,8 +381,73 @@ START_TEST(random_holds_never_meet)
 }
 END_TEST
 
+/* ------------------------------------------------------------------- drift */
+
+/* Steps take so many ns each; after how many of them the plan is old, or 0. */
+static unsigned int steps_till_old(
+        struct ts_planned_drift *drift, const uint64_t *ns, unsigned int steps)
+{
+	struct ts_planned_clock clock = {.steps = drift->seen};
+
+	for (unsigned int i = 0; i < steps; i++) {
+		clock.steps++;
+		clock.last_ns = ns[i];
+		if (ts_planned_drift_note(drift, &clock))
+			return i + 1;
+		/* Nothing new: no step more. */
+		ck_assert(!ts_planned_drift_note(drift, &clock));
+	}
+	return 0;
+}
+
+START_TEST(steps_that_stay_off_make_a_plan_old)
+{
+	static const uint64_t slower[] = {1000, 1040, 1060, 1060, 1060, 1060};
+	static const uint64_t faster[] = {940, 940, 940};
+	struct ts_planned_drift drift = {.expected_ns = 1000};
+
+	ck_assert_uint_eq(steps_till_old(&drift, slower, 6), 5);
+	ck_assert_uint_eq(drift.expected_ns, 1060);
+	ck_assert_uint_eq(drift.slower_ns, 60);
+	/* It is told once. */
+	ck_assert_uint_eq(steps_till_old(&drift, slower + 2, 3), 0);
+	drift = (struct ts_planned_drift){.expected_ns = 1000};
+	ck_assert_uint_eq(steps_till_old(&drift, faster, 3), 3);
+	ck_assert_uint_eq(drift.slower_ns, 0);
+}
+END_TEST
+
+START_TEST(single_steps_that_are_off_do_not)
+{
+	static const uint64_t ns[] = {
+	        1500, 1500, 1000, 1500, 1500, 500, 500, 1500, 1500, 1050};
+	struct ts_planned_drift drift = {.expected_ns = 1000};
+
+	ck_assert_uint_eq(steps_till_old(&drift, ns, 10), 0);
+	drift.expected_ns = 0;
+	ck_assert_uint_eq(steps_till_old(&drift, ns, 2), 0);
+}
+END_TEST
+
+/* To time all once more would tell the same. */
+START_TEST(a_plan_made_anew_that_was_never_right_stays)
+{
+	static const uint64_t ns[] = {
+	        1200, 1200, 1200, 1200, 1200, 1200, 1200, 1400, 1400, 1400};
+	struct ts_planned_drift drift = {.expected_ns = 1000, .again = true};
+
+	ck_assert_uint_eq(steps_till_old(&drift, ns, 7), 0);
+	ck_assert_uint_eq(drift.expected_ns, 1200);
+	/* But not whatever comes. */
+	ck_assert_uint_eq(steps_till_old(&drift, ns + 7, 3), 3);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+	tcase_add_test(tcase, steps_that_stay_off_make_a_plan_old);
+	tcase_add_test(tcase, single_steps_that_are_off_do_not);
+	tcase_add_test(tcase, a_plan_made_anew_that_was_never_right_stays);
 	tcase_add_test(tcase, whole_steps_are_found);
 	tcase_add_test(tcase, other_work_between_is_no_step);
 	tcase_add_test(tcase, steps_that_begin_as_they_go_on_are_found);

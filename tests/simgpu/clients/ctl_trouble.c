@@ -125,8 +125,38 @@ START_TEST(random_addresses_are_apart_and_usable)
 }
 END_TEST
 
+static const char *const slow[] = {"0.25@heard:2", "0.25@herd:1"};
+
+START_TEST(slow_kernels_may_be_those_of_a_name)
+{
+	static const uint32_t params[] = {8};
+	struct image_kernel image = {.name = "unheard_of",
+	        .param_bytes = params,
+	        .n_params = 1,
+	        .regs = 32};
+	struct buffer cubin = image_cubin(80, &image, 1, NULL, 0);
+	CUfunction kernel;
+	CUdeviceptr device;
+	CUmodule module;
+	double first, second;
+
+	setenv("SIMGPU_SLOW_KERNEL", slow[_i], 1);
+	client_start("a100-80g-pcie4");
+	OK(cuModuleLoadData(&module, cubin.data));
+	OK(cuModuleGetFunction(&kernel, module, "unheard_of"));
+	buffer_free(&cubin);
+	device = client_device(COPY_BYTES);
+	first = kernel_us(kernel, device);
+	second = kernel_us(kernel, device);
+	ck_assert_double_gt(second, (_i ? 0.9 : 3.5) * first);
+	ck_assert_double_lt(second, (_i ? 1.1 : 4.5) * first);
+}
+END_TEST
+
 static const char *const bad[][2] = {
         {"SIMGPU_SLOW_LINK", "2"},
+        {"SIMGPU_SLOW_LINK", "0.5@gemm:"},
+        {"SIMGPU_SLOW_KERNEL", "0.5@:3"},
         {"SIMGPU_SLOW_LINK", "0.5@x"},
         {"SIMGPU_SLOW_KERNEL", "0"},
         {"SIMGPU_STICKY_ERROR", "CUDA_SUCCESS"},
@@ -152,6 +182,7 @@ int main(void)
 	tcase_set_timeout(tests, 60);
 	tcase_add_test(tests, slow_link_stretches_copies_from_an_operation_on);
 	tcase_add_test(tests, slow_kernels_leave_copies_alone);
+	tcase_add_loop_test(tests, slow_kernels_may_be_those_of_a_name, 0, 2);
 	tcase_add_test(tests, sticky_error_comes_at_its_operation_and_stays);
 	tcase_add_test(tests, memory_ends_earlier_than_the_device_says);
 	tcase_add_loop_test(tests, random_addresses_are_apart_and_usable, 0, 2);

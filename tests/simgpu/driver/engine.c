@@ -17,6 +17,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NS_PER_S 1e9
 #define NEVER    UINT64_MAX
@@ -138,7 +139,24 @@ void sg_engine_submit(struct sg_op *op)
 /* How fast op goes, of what the model says. */
 static double speed(const struct sg_slow *slow, const struct sg_op *op)
 {
-	return op->seq >= slow->from ? slow->factor : 1;
+	uint64_t at = slow->part ? slow->launches : op->seq;
+
+	return at >= slow->from ? slow->factor : 1;
+}
+
+static bool is_meant(const struct sg_slow *slow, const struct sg_op *op)
+{
+	return slow->part && op->kind == SG_OP_KERNEL && op->name &&
+	       strstr(op->name, slow->part);
+}
+
+static uint64_t kernel_ns(const struct sg_op *op, uint64_t ns)
+{
+	const struct sg_slow *slow = &sg_settings.slow_kernel;
+
+	if (slow->part && !is_meant(slow, op))
+		return ns;
+	return (uint64_t)((double)ns / speed(slow, op));
 }
 
 static double link_rate(const struct sg_device *dev, enum sg_engine_id id)
@@ -216,6 +234,9 @@ static void start(struct sg_device *dev, struct sg_engine *engine)
 {
 	struct sg_op *op = heap_pop(&engine->ready, more_urgent);
 
+	sg_settings.slow_link.launches += is_meant(&sg_settings.slow_link, op);
+	sg_settings.slow_kernel.launches +=
+	        is_meant(&sg_settings.slow_kernel, op);
 	engine->running = op;
 	op->running = true;
 	op->start_ns = now_ns;
@@ -223,9 +244,7 @@ static void start(struct sg_device *dev, struct sg_engine *engine)
 		engine->event_ns = now_ns + compute_ns(op);
 		if (op->kind == SG_OP_KERNEL)
 			engine->event_ns =
-			        now_ns +
-			        (uint64_t)((double)compute_ns(op) /
-			                   speed(&sg_settings.slow_kernel, op));
+			        now_ns + kernel_ns(op, compute_ns(op));
 	} else {
 		op->remaining = (double)op->bytes;
 		engine->event_ns = now_ns + op->fixed_ns;

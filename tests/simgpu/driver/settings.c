@@ -137,14 +137,22 @@ static int read_from(const char *text, uint64_t *ret_from)
 	return *text == '@' ? read_number(text + 1, ret_from) : -EINVAL;
 }
 
+/* "factor", "factor@N" or "factor@part:N". */
 static int read_slow(const char *value, void *target)
 {
-	struct sg_slow slow;
+	struct sg_slow slow = {0};
+	const char *colon;
 	char *end;
 
 	slow.factor = strtod(value, &end);
-	if (end == value || !(slow.factor > 0 && slow.factor <= 1) ||
-	        read_from(end, &slow.from))
+	if (end == value || !(slow.factor > 0 && slow.factor <= 1))
+		return -EINVAL;
+	colon = *end == '@' ? strrchr(end, ':') : NULL;
+	if (colon && (colon == end + 1 || read_number(colon + 1, &slow.from)))
+		return -EINVAL;
+	if (colon)
+		slow.part = strndup(end + 1, (size_t)(colon - end - 1));
+	else if (read_from(end, &slow.from))
 		return -EINVAL;
 	*(struct sg_slow *)target = slow;
 	return 0;
@@ -223,9 +231,11 @@ static const struct setting {
         {"SIMGPU_TRACE", read_text, &sg_settings.trace,
                 "a file that launches are appended to"},
         {"SIMGPU_SLOW_LINK", read_slow, &sg_settings.slow_link,
-                "a factor up to 1, or factor@N: from the Nth operation on"},
+                "a factor up to 1, or factor@N: from the Nth operation on, or "
+                "factor@part:N: from the Nth launch of such kernels on"},
         {"SIMGPU_SLOW_KERNEL", read_slow, &sg_settings.slow_kernel,
-                "a factor up to 1, or factor@N: from the Nth operation on"},
+                "a factor up to 1, or factor@N: from the Nth operation on, or "
+                "factor@part:N: from the Nth launch of such kernels on"},
         {"SIMGPU_STICKY_ERROR", read_sticky, &sg_settings,
                 "an error's name or number, or error@N: from the Nth "
                 "operation on"},

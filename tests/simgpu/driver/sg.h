@@ -40,10 +40,16 @@
 /* ---------------------------------------------------------------- settings */
 
 /* All SIMGPU_* variables, read once; the table stands in settings.c. */
-/* A factor on a speed, from an operation on. */
+/*
+ * A factor on a speed, from an operation on; or from a launch of kernels with
+ * `part` in their names on, then of no kernels but these.
+ */
 struct sg_slow {
 	double factor; /* 0 to 1 */
-	uint64_t from; /* sequence number of the first op */
+	/* Sequence number of the first op, or of those launches. */
+	uint64_t from;
+	const char *part;  /* or NULL */
+	uint64_t launches; /* of those, so far */
 };
 struct sg_settings {
 	const char *device;       /* SIMGPU_DEVICE: model name or JSON path */
