@@ -7,6 +7,7 @@
 #include "tests/simgpu/driver/simgpu_private.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -373,6 +374,34 @@ START_TEST(known_bytes_come_back_through_pageable_memory)
 }
 END_TEST
 
+/* New bytes in every step, as a program's own counters and indices are. */
+START_TEST(bytes_that_came_down_are_not_held_for_ever)
+{
+	unsigned char *host = malloc(MIB), *down;
+	struct rusage before, after;
+	CUdeviceptr a;
+
+	start();
+	a = alloc(MIB);
+	ck_assert_ptr_nonnull(host);
+	for (uint32_t step = 0; step < 40; step++) {
+		if (step == 8)
+			ck_assert_int_eq(getrusage(RUSAGE_SELF, &before), 0);
+		scribble(host, MIB, 100 + step);
+		OK(cuMemcpyHtoD(a, host, MIB));
+		down = read_back(a, MIB);
+		ck_assert_mem_eq(down, host, MIB);
+		free(down);
+	}
+	ck_assert_int_eq(getrusage(RUSAGE_SELF, &after), 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	/* Of 32 MiB that went by; sanitizers keep what is freed. */
+	ck_assert_int_lt(after.ru_maxrss - before.ru_maxrss, 8 * 1024);
+#endif
+	free(host);
+}
+END_TEST
+
 /* Zeros of the program's are no undefined memory. */
 START_TEST(undefined_memory_is_not_known_again)
 {
@@ -533,6 +562,7 @@ int main(void)
 	tcase_add_test(tests, small_values_come_back_through_pageable_memory);
 	tcase_add_test(tests, pageable_memory_that_is_changed_is_new_content);
 	tcase_add_test(tests, known_bytes_come_back_through_pageable_memory);
+	tcase_add_test(tests, bytes_that_came_down_are_not_held_for_ever);
 	tcase_add_test(tests, undefined_memory_is_not_known_again);
 	tcase_add_test(
 	        tests, results_follow_from_inputs_and_not_from_addresses);

@@ -6,9 +6,9 @@
  * of SG_BYTES_MAX of each such copy, counted from its start, and its rest held.
  *
  * Only stretches that nothing else could look like are remembered: those with
- * enough numbers, or whose bytes are known anyway. Of copies up to SG_BYTES_MAX
- * integers are not, since their bytes are kept on the way back. Called under
- * sg_lock.
+ * enough numbers. Of copies up to SG_BYTES_MAX neither integers nor known bytes
+ * are, since bytes are kept on the way back; those of programs that copy new
+ * ones in every step would be held for ever. Called under sg_lock.
  */
 #include "tests/simgpu/driver/content.h"
 #include "tests/simgpu/driver/sg.h"
@@ -56,12 +56,13 @@ static void grow(void)
 	free(old);
 }
 
-static bool telling(const struct sg_part *part, bool integers)
+/* Is it told from others by its bytes; is the copy long, then? */
+static bool telling(const struct sg_part *part, bool is_long)
 {
 	if (!part->defined || part->n < TELLING_BYTES)
 		return false;
 	if (part->piece.kind == SG_PIECE_BYTES)
-		return true;
+		return is_long;
 	if (part->piece.kind != SG_PIECE_TAG)
 		return false;
 	switch (part->piece.type) {
@@ -74,7 +75,7 @@ static bool telling(const struct sg_part *part, bool integers)
 	case SG_TYPE_I16:
 	case SG_TYPE_I32:
 	case SG_TYPE_I64:
-		return integers && part->piece.bound > 1;
+		return is_long && part->piece.bound > 1;
 	default:
 		return false;
 	}
@@ -82,7 +83,7 @@ static bool telling(const struct sg_part *part, bool integers)
 
 /* The stretch [from, from+n) of the copy whose content parts is. */
 static void note(const struct sg_parts *parts, uint64_t from, uint64_t n,
-        const void *data, bool integers)
+        const void *data, bool is_long)
 {
 	struct sg_parts held = {0};
 	struct memory *memory;
@@ -102,7 +103,7 @@ static void note(const struct sg_parts *parts, uint64_t from, uint64_t n,
 		piece = sg_piece_later(&part->piece, first - at);
 		sg_parts_add(&held, first - from, end - first,
 		        part->defined ? &piece : NULL);
-		told |= telling(&held.parts[held.n - 1], integers);
+		told |= telling(&held.parts[held.n - 1], is_long);
 	}
 	if (!told) {
 		sg_parts_free(&held);
