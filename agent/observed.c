@@ -227,10 +227,43 @@ struct ts_observed *ts_observed_create(struct ts_recording *step,
 	return NULL;
 }
 
+int ts_observed_add_cycle(struct ts_observed *observed,
+        struct ts_recording *joined, unsigned int steps,
+        const struct ts_device_facts *facts)
+{
+	struct ts_observed_cycle *cycle = calloc(1, sizeof(*cycle));
+	int device = observed->devices[0].device, rc = -ENOMEM;
+
+	if (cycle)
+		rc = build_device(
+		        joined, device, &facts[device], &cycle->device);
+	if (rc) {
+		free(cycle);
+		ts_recording_finish(joined);
+		return rc;
+	}
+	cycle->steps = steps;
+	cycle->step = *joined;
+	memset(joined, 0, sizeof(*joined));
+	observed->cycle = cycle;
+	return 0;
+}
+
+static void destroy_cycle(struct ts_observed_cycle *cycle)
+{
+	if (!cycle)
+		return;
+	ts_profile_finish(&cycle->device.profile);
+	ts_values_finish(&cycle->device.values);
+	ts_recording_finish(&cycle->step);
+	free(cycle);
+}
+
 void ts_observed_destroy(struct ts_observed *observed)
 {
 	if (!observed)
 		return;
+	destroy_cycle(observed->cycle);
 	for (size_t i = 0; i < observed->device_count; i++) {
 		ts_profile_finish(&observed->devices[i].profile);
 		ts_values_finish(&observed->devices[i].values);

@@ -30,6 +30,13 @@ struct ts_observed_device {
 	struct ts_values values; /* which block, use, kernel a value is of */
 };
 
+/* Steps in a row as one; its ops have no words (cycle.h). */
+struct ts_observed_cycle {
+	unsigned int steps;
+	struct ts_recording step;
+	struct ts_observed_device device; /* the first of the step's */
+};
+
 struct ts_observed {
 	uint64_t hash; /* of all signatures: the step's own */
 	/* Ops, uses, blocks of the step it was made from; times are the
@@ -50,6 +57,9 @@ struct ts_observed {
 	/* The one with most bytes first. */
 	struct ts_observed_device *devices;
 	size_t device_count;
+	/* Where large blocks take turns in their places from step to step: the
+	 * steps until all are back; or NULL. */
+	struct ts_observed_cycle *cycle;
 };
 
 /*
@@ -58,6 +68,12 @@ struct ts_observed {
  */
 struct ts_observed *ts_observed_create(struct ts_recording *step,
         const struct ts_shape *shape, const struct ts_device_facts *facts);
+
+/* @joined, whose content is taken over in any case, is @steps such steps. 0, or
+ * a negative errno: then it has no cycle. */
+int ts_observed_add_cycle(struct ts_observed *observed,
+        struct ts_recording *joined, unsigned int steps,
+        const struct ts_device_facts *facts);
 void ts_observed_destroy(struct ts_observed *observed);
 
 /* The classes of the words of op @op; there are step.ops[op].word_count. */

@@ -96,16 +96,20 @@ static void catch_up(
 		op = ts_tape_op(tape, at);
 		ends = ts_planned_cache_push(&ts_planned.cache,
 		               &(struct ts_follow_op){
-		                       op->signature, op->stream}) == entry;
+		                       op->signature, op->stream},
+		               NULL) == entry;
 	}
 	ts_mutex_unlock(&tape->lock);
+	/* So far none but the first of the plan's steps can go on. */
+	entry->phases.possible = ends ? entry->phases.possible : 1;
 	if (ends)
 		ts_planned_found_step(entry);
 }
 
-/* The planner knew of pages that move; people know the whole device. */
-static void tell_all(
-        struct ts_planned_plan *made, const struct ts_enforce_survey *survey)
+/* The planner knew of pages that move, and of all steps of a cycle; people
+ * know the whole device, and a step. */
+static void tell_all(struct ts_planned_plan *made,
+        const struct ts_enforce_survey *survey, unsigned int steps)
 {
 	struct ts_plan *plan = &made->plan;
 	uint64_t others =
@@ -113,9 +117,13 @@ static void tell_all(
 
 	plan->limit_bytes = survey->limit_bytes;
 	plan->predicted_peak_bytes += others;
+	plan->predicted_step_ns /= steps;
+	plan->swap_bytes /= steps;
 	/* One that was read has the others in these. */
 	if (made->was_offered)
 		return;
+	plan->bound_step_ns /= steps;
+	plan->unlimited_step_ns /= steps;
 	plan->unlimited_peak_bytes += others;
 	plan->smallest_feasible_limit_bytes += others;
 }
@@ -125,8 +133,11 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
         const struct ts_replay_candidates *candidates,
         struct ts_planned_entry *entry)
 {
-	const struct ts_observed_device *device = &observed->devices[0];
-	struct ts_planned_step input = {.step = &observed->step,
+	const struct ts_observed_cycle *cycle = observed->cycle;
+	const struct ts_observed_device *device =
+	        cycle ? &cycle->device : &observed->devices[0];
+	struct ts_planned_step input = {
+	        .step = cycle ? &cycle->step : &observed->step,
 	        .profile = &device->profile,
 	        .values = &device->values};
 	struct ts_enforce_survey survey;
@@ -134,7 +145,8 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 	uint64_t least_bytes = 0;
 	int rc;
 
-	if (candidates->count)
+	/* What may be made again is known of single steps only. */
+	if (candidates->count && !cycle)
 		input.candidates = candidates;
 	input.scratch_bytes = ts_remake_reserved();
 	rc = ts_enforce_survey(pager, &survey);
@@ -155,12 +167,12 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 		ts_planned_say_none(least_bytes);
 	if (rc)
 		return rc;
-	tell_all(&entry->made, &survey);
+	tell_all(&entry->made, &survey, cycle ? cycle->steps : 1);
 	entry->json = ts_planned_file_json(&entry->made, observed);
 	entry->observed = observed;
 	entry->drift.expected_ns = entry->made.plan.predicted_step_ns;
 	ts_planned_view_finish(&entry->made.view);
-	return ts_planned_cache_follow(entry, &observed->step);
+	return ts_planned_cache_follow(entry, observed);
 }
 
 /* What is known of the pager's own steps: are they to be timed first? */

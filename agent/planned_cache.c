@@ -18,14 +18,18 @@ static bool is_for(
 }
 
 int ts_planned_cache_follow(
-        struct ts_planned_entry *entry, const struct ts_recording *step)
+        struct ts_planned_entry *entry, const struct ts_observed *observed)
 {
+	const struct ts_observed_cycle *cycle = observed->cycle;
+	const struct ts_recording *step = &observed->step;
 	uint32_t n = (uint32_t)step->op_count;
 	struct ts_follow_op *ops = malloc(n * sizeof(*ops));
 	int rc;
 
 	if (!ops)
 		return -ENOMEM;
+	ts_phases_init(&entry->phases, cycle ? &cycle->step : step,
+	        cycle ? cycle->steps : 1);
 	for (uint32_t i = 0; i < n; i++)
 		ops[i] = (struct ts_follow_op){
 		        step->ops[i].signature, step->ops[i].stream};
@@ -80,15 +84,27 @@ void ts_planned_cache_drop(
 	memset(entry, 0, sizeof(*entry));
 }
 
-struct ts_planned_entry *ts_planned_cache_push(
-        struct ts_planned_cache *cache, const struct ts_follow_op *op)
+static bool push(struct ts_planned_entry *entry, const struct ts_follow_op *op,
+        const struct ts_op *item)
+{
+	bool whole = ts_follow_push(&entry->follow, op);
+
+	if (entry->follow.matched)
+		ts_phases_see(&entry->phases, entry->follow.matched - 1, item);
+	if (whole)
+		ts_phases_pass(&entry->phases);
+	return whole;
+}
+
+struct ts_planned_entry *ts_planned_cache_push(struct ts_planned_cache *cache,
+        const struct ts_follow_op *op, const struct ts_op *item)
 {
 	struct ts_planned_entry *found = NULL;
 
 	for (int i = 0; i < TS_PLANS_MAX; i++) {
 		struct ts_planned_entry *entry = &cache->entries[i];
 
-		if (entry->used && ts_follow_push(&entry->follow, op) &&
+		if (entry->used && push(entry, op, item) &&
 		        (!found || entry->used > found->used))
 			found = entry;
 	}
@@ -96,11 +112,14 @@ struct ts_planned_entry *ts_planned_cache_push(
 }
 
 void ts_planned_cache_rewind(struct ts_planned_cache *cache,
-        const struct ts_planned_entry *entry, uint32_t count)
+        struct ts_planned_entry *entry, uint32_t count)
 {
+	struct ts_phases known = entry->phases;
+
 	for (int i = 0; i < TS_PLANS_MAX; i++)
 		if (cache->entries[i].used)
 			ts_follow_reset(&cache->entries[i].follow);
 	for (uint32_t i = 0; i < count; i++)
-		ts_planned_cache_push(cache, &entry->follow.ops[i]);
+		ts_planned_cache_push(cache, &entry->follow.ops[i], NULL);
+	entry->phases = known;
 }

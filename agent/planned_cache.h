@@ -12,12 +12,14 @@
 #include "agent/planned_drift.h"
 #include "agent/planned_follow.h"
 #include "agent/planned_make.h"
+#include "agent/planned_phase.h"
 
 #define TS_PLANS_MAX 8
 
 struct ts_planned_entry {
 	struct ts_follow follow;
-	struct ts_planned_plan made;
+	struct ts_planned_plan made; /* for phases.steps steps in a row */
+	struct ts_phases phases;
 	json_t *json; /* the plan, as it is written */
 	/* What it was made for, which the tracker owns. */
 	const struct ts_observed *observed;
@@ -42,9 +44,9 @@ struct ts_planned_cache {
 	unsigned int count;
 };
 
-/* @entry is for steps of the ops of @step. 0 or -ENOMEM. */
+/* @entry is for steps as @observed. 0 or -ENOMEM. */
 int ts_planned_cache_follow(
-        struct ts_planned_entry *entry, const struct ts_recording *step);
+        struct ts_planned_entry *entry, const struct ts_observed *observed);
 
 /* The entry for steps like @step, or NULL. */
 struct ts_planned_entry *ts_planned_cache_find(
@@ -68,13 +70,15 @@ void ts_planned_cache_drop(
 
 /*
  * The next op, off all plans: the entry whose whole step it ends, the one
- * used last where there are several; or NULL.
+ * used last where there are several; or NULL. @item is the op, or NULL where
+ * its blocks are not known.
  */
-struct ts_planned_entry *ts_planned_cache_push(
-        struct ts_planned_cache *cache, const struct ts_follow_op *op);
+struct ts_planned_entry *ts_planned_cache_push(struct ts_planned_cache *cache,
+        const struct ts_follow_op *op, const struct ts_op *item);
 
-/* As if the first @count ops of @entry's step had just passed. */
+/* As if the first @count ops of @entry's step had just passed, which say no
+ * more of its phase than is known. */
 void ts_planned_cache_rewind(struct ts_planned_cache *cache,
-        const struct ts_planned_entry *entry, uint32_t count);
+        struct ts_planned_entry *entry, uint32_t count);
 
 #endif

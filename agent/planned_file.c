@@ -111,6 +111,9 @@ json_t *ts_planned_file_json(
 
 	write_hash(observed, hash);
 	json_object_set_new(root, "tape", json_string(hash));
+	if (observed->cycle)
+		json_object_set_new(root, "cycle_steps",
+		        json_integer(observed->cycle->steps));
 	json_object_set_new(root, "chunks",
 	        json_pack("{s:I, s:I, s:I, s:I, s:I}", "moving_bytes",
 	                (json_int_t)made->moving_bytes, "needed",

@@ -38,6 +38,8 @@
 #define MEMORY_PART  100
 /* So many steps of either are timed before they are compared. */
 #define TIMED_STEPS 2
+/* So many steps in a row may have their large blocks where no plan has them. */
+#define STRANGE_MAX 3
 
 void ts_planned_stand_off(void)
 {
@@ -52,6 +54,12 @@ void ts_planned_found_step(struct ts_planned_entry *entry)
 {
 	if (!entry || entry->declined)
 		return;
+	if (entry->phases.strange > STRANGE_MAX) {
+		ts_log(TS_LOG_DEBUG,
+		        "plan: blocks lie elsewhere, a new one follows");
+		ts_planned_drop(entry);
+		return;
+	}
 	if (entry->wait) {
 		entry->wait--;
 		return;
@@ -63,15 +71,27 @@ void ts_planned_found_step(struct ts_planned_entry *entry)
 	ts_planned.at = 0;
 }
 
+static const char *name_of(const struct ts_op *item)
+{
+	if (!item)
+		return "a step that is looked at";
+	if (item->func)
+		return item->func->name;
+	return item->name ? item->name : "another op";
+}
+
 /*
  * Op @op is not what comes next in the step: off it. What went by of it may
  * yet be the start of another one. Lock held.
  */
-static void leave(const struct ts_follow_op *op)
+static void leave(const struct ts_follow_op *op, const struct ts_op *item)
 {
 	struct ts_planned_entry *entry = ts_planned.now;
 	uint32_t at = ts_planned.at;
 
+	if (ts_planned.stand == TS_PLANNED_ON && at)
+		ts_log(TS_LOG_DEBUG, "plan: left before op %u of %u: %s comes",
+		        at, entry->follow.n_ops, name_of(item));
 	ts_planned.figures.left += ts_planned.stand == TS_PLANNED_ON && at;
 	ts_planned_cost_step(true);
 	/* Begun in vain, and again in vain: ever more rarely. */
@@ -85,7 +105,13 @@ static void leave(const struct ts_follow_op *op)
 	ts_planned_cache_rewind(&ts_planned.cache, entry, op ? at : 0);
 	if (op)
 		ts_planned_found_step(
-		        ts_planned_cache_push(&ts_planned.cache, op));
+		        ts_planned_cache_push(&ts_planned.cache, op, item));
+}
+
+/* Where the step that comes, or goes on, begins in the plan. */
+static uint32_t first_op(const struct ts_planned_entry *entry)
+{
+	return entry->phases.now * entry->follow.n_ops;
 }
 
 /* The first op of the step comes next. 0 or a negative errno. Lock held. */
@@ -97,12 +123,12 @@ static int join(struct ts_pager *pager)
 	ts_planned.figures.joins++;
 	if (ts_planned.in_force == entry &&
 	        ts_enforce_disturbed(pager) <= DISTURBED_MAX) {
-		ts_enforce_resume(pager);
+		ts_enforce_resume(pager, first_op(entry));
 		return 0;
 	}
 	ts_planned_end_force();
 	ts_planned.in_row = 0;
-	rc = ts_enforce_adopt(pager, &entry->made.pages);
+	rc = ts_enforce_adopt(pager, &entry->made.pages, first_op(entry));
 	if (!rc) {
 		ts_planned.in_force = entry;
 		ts_enforce_others(pager, &ts_planned.other_bytes);
@@ -258,6 +284,7 @@ static void end_step(struct ts_pager *pager)
 
 	ts_planned.at = 0;
 	entry->vain = 0;
+	ts_phases_pass(&entry->phases);
 	if (ts_planned.stand != TS_PLANNED_ON)
 		return;
 	ts_planned_cost_step(false);
@@ -289,10 +316,11 @@ static void end_step(struct ts_pager *pager)
 }
 
 /* Between steps there may be anything, steps of other kinds too. Lock held. */
-static void pass_between(const struct ts_follow_op *op)
+static void pass_between(
+        const struct ts_follow_op *op, const struct ts_op *item)
 {
 	struct ts_planned_entry *found =
-	        ts_planned_cache_push(&ts_planned.cache, op);
+	        ts_planned_cache_push(&ts_planned.cache, op, item);
 
 	ts_planned.between++;
 	if (found && found != ts_planned.now) {
@@ -301,27 +329,47 @@ static void pass_between(const struct ts_follow_op *op)
 	}
 }
 
+/*
+ * Large blocks take turns in their places, so that steps alike are not all the
+ * same: false where op @item is none of a step that the plan has. Lock held.
+ */
+static bool is_in_turn(struct ts_planned_entry *entry, const struct ts_op *item)
+{
+	if (ts_phases_see(&entry->phases, ts_planned.at, item))
+		return true;
+	/* The pager's steps are timed, whichever they are. */
+	if (ts_planned.stand != TS_PLANNED_ON)
+		return true;
+	/* Other work has had it come to the turn of another. */
+	ts_planned.to_join = true;
+	return !ts_planned.at && entry->phases.possible;
+}
+
 /* Lock held. */
 static void follow_op(struct ts_pager *pager, struct ts_op *item,
         const struct ts_follow_op *op)
 {
-	const struct ts_planned_entry *entry = ts_planned.now;
+	struct ts_planned_entry *entry = ts_planned.now;
 	uint64_t begin_ns = ts_planned_cost_begin();
 
 	if (!entry) {
 		ts_planned_found_step(
-		        ts_planned_cache_push(&ts_planned.cache, op));
+		        ts_planned_cache_push(&ts_planned.cache, op, item));
 		return;
 	}
 	if (!ts_follow_is(&entry->follow, ts_planned.at, op)) {
 		if (ts_planned.at)
-			leave(op);
+			leave(op, item);
 		else
-			pass_between(op);
+			pass_between(op, item);
+		return;
+	}
+	if (!is_in_turn(entry, item)) {
+		leave(op, item);
 		return;
 	}
 	if (!ts_planned.at && !begin_step(pager)) {
-		ts_planned_cache_push(&ts_planned.cache, op);
+		ts_planned_cache_push(&ts_planned.cache, op, item);
 		return;
 	}
 	if (!ts_planned.at) {
@@ -339,8 +387,8 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 		item->doubted = ts_op_skip_unused(item);
 		item->plan = entry->number;
 		item->plan_at = ts_planned.at;
-		ts_planned_cost_op(
-		        begin_ns, ts_enforce_op(pager, ts_planned.at));
+		ts_planned_cost_op(begin_ns,
+		        ts_enforce_op(pager, first_op(entry) + ts_planned.at));
 	}
 	if (++ts_planned.at == entry->follow.n_ops)
 		end_step(pager);
@@ -370,7 +418,7 @@ void ts_planned_op(struct ts_op *op)
 		if (!atomic_load(&ts_agent.capturing) && !ts_proof_is_pending())
 			follow_op(pager, op, &at);
 		else if (ts_planned.now)
-			leave(NULL);
+			leave(NULL, NULL);
 	}
 	rewrite = ts_planned.rewrite;
 	ts_planned.rewrite = false;

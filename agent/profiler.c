@@ -11,6 +11,7 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "agent/cycle.h"
 #include "agent/jsonfile.h"
 #include "agent/memline.h"
 #include "agent/observed.h"
@@ -24,6 +25,8 @@
 #define REFERENCE_STEPS 2
 /* After so many, large blocks have the same addresses in each. */
 #define SETTLED_STEPS 4
+/* Or take turns in them; after so many more it is not waited for that. */
+#define UNSETTLED_STEPS 8
 /* A program whose every step differs is not timed for ever. */
 #define TIMED_MAX 64
 /* Among so many steps shapes are looked for that take turns. */
@@ -51,6 +54,7 @@ static struct {
 
 	/* Of the thread that takes a step. */
 	struct ts_shapes shapes;
+	struct ts_cycles cycles; /* kept for who plans */
 	struct ts_device_facts facts[TS_AGENT_DEVICES];
 	uint64_t timed;        /* steps */
 	size_t done_in_row;    /* steps of shapes that need no more times */
@@ -302,6 +306,7 @@ static void decide_timing(const struct ts_shape *shape)
 static void forget_periods(void)
 {
 	ts_shapes_finish(&profiler.shapes);
+	ts_cycles_forget(&profiler.cycles);
 	ts_track_clear();
 	profiler.shapes.steps = 0;
 	atomic_store(&profiler.followed, 0);
@@ -343,13 +348,38 @@ static void look_at_devices(const struct ts_recording *step)
 	}
 }
 
+/* Addresses move in the first steps: who plans waits for the last. */
+static bool has_settled(const struct ts_shape *shape)
+{
+	return shape->seen >= SETTLED_STEPS &&
+	       (ts_cycles_period(&profiler.cycles) ||
+	               profiler.cycles.noted >= UNSETTLED_STEPS);
+}
+
 static bool is_to_publish(const struct ts_shape *shape)
 {
-	/* Addresses move in the first steps: who plans waits for the last. */
-	if (profiler.watch.ready && shape->seen < SETTLED_STEPS)
+	if (profiler.watch.ready && !has_settled(shape))
 		return false;
 	return !shape->published && shape->timed >= REFERENCE_STEPS &&
 	       (!profiler.by_period || shape->seen >= PERIODS_MIN);
+}
+
+/* Who plans has to know of all places that large blocks take turns in. */
+static void add_cycle(struct ts_observed *observed)
+{
+	unsigned int steps = ts_cycles_period(&profiler.cycles);
+	struct ts_recording joined;
+	int rc;
+
+	if (!profiler.watch.ready || steps < 2 || !observed->device_count)
+		return;
+	rc = ts_cycles_join(&profiler.cycles, steps, &joined);
+	if (!rc)
+		rc = ts_observed_add_cycle(
+		        observed, &joined, steps, profiler.facts);
+	ts_log(TS_LOG_DEBUG,
+	        "large blocks are where they were after %u steps%s", steps,
+	        rc ? ", which is not made use of" : "");
 }
 
 /* What is to be done with a step of a known shape. Takes over its content. */
@@ -368,6 +398,8 @@ static void use_step(
 		return;
 	if (write)
 		write_profiles(observed, shape);
+	if (publishes)
+		add_cycle(observed);
 	if (publishes)
 		publish(observed, shape);
 	else
@@ -435,9 +467,12 @@ static void take_step(bool wait)
 	say_step(step.first_launch);
 	if (!shape) {
 		profiler.done_in_row = 0;
+		ts_cycles_forget(&profiler.cycles);
 		ts_recording_finish(&step);
 		return;
 	}
+	if (profiler.watch.ready)
+		ts_cycles_note(&profiler.cycles, &step, shape->hash);
 	write = timed && is_worth_writing(&step, shape);
 	if (wait)
 		decide_timing(shape);
@@ -461,6 +496,7 @@ static void resume(void)
 		return;
 	ts_log(TS_LOG_DEBUG, "ops are recorded again");
 	profiler.done_in_row = 0;
+	ts_cycles_forget(&profiler.cycles);
 	/* What is seen from now on is told anew. */
 	ts_shapes_unpublish(&profiler.shapes);
 	if (atomic_exchange(&profiler.stale, false))

@@ -130,12 +130,27 @@ bool ts_enforce_op(struct ts_pager *pager, uint32_t index)
 	return count;
 }
 
-void ts_enforce_resume(struct ts_pager *pager)
+void ts_enforce_state(struct ts_enforce *enforce, uint32_t index)
+{
+	for (uint32_t s = 0; s < enforce->n_strips; s++) {
+		bool there = false;
+
+		for (uint32_t i = enforce->first_stay[s];
+		        i < enforce->first_stay[s + 1]; i++)
+			there |= enforce->stays[i].take_op <= index &&
+			         index < enforce->stays[i].release_op;
+		enforce->strips[s].take = there;
+	}
+}
+
+void ts_enforce_resume(struct ts_pager *pager, uint32_t index)
 {
 	struct ts_enforce *enforce = pager->enforce;
 
-	if (enforce)
-		move_all(pager, enforce, enforce->strips, enforce->n_strips);
+	if (!enforce)
+		return;
+	ts_enforce_state(enforce, index);
+	move_all(pager, enforce, enforce->strips, enforce->n_strips);
 }
 
 uint64_t ts_enforce_astray(struct ts_pager *pager)

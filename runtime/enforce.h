@@ -44,12 +44,13 @@ int ts_enforce_survey(
 /*
  * Puts @plan, which is copied, into force, in the place of one that is.
  * Waits for the device: pages are cut, every one gets its chunk under it, and
- * those that the plan has there before op 0 come. 0; -ENOSPC where the chunks
- * do not suffice, -EAGAIN where the device is not done in TS_ENFORCE_WAIT_NS
- * (what is issued may wait for the program), or another negative errno: then no
- * plan is in force.
+ * those that the plan has there before op @index come. 0; -ENOSPC where the
+ * chunks do not suffice, -EAGAIN where the device is not done in
+ * TS_ENFORCE_WAIT_NS (what is issued may wait for the program), or another
+ * negative errno: then no plan is in force.
  */
-int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan);
+int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan,
+        uint32_t index);
 
 /*
  * Op @index of the step comes next: moves what the plan moves before it. True
@@ -57,8 +58,10 @@ int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan);
  */
 bool ts_enforce_op(struct ts_pager *pager, uint32_t index);
 
-/* Op 0 comes next, after other work: moves what is not where it belongs. */
-void ts_enforce_resume(struct ts_pager *pager);
+/*
+ * Op @index comes next, after other work: moves what is not where it belongs.
+ */
+void ts_enforce_resume(struct ts_pager *pager, uint32_t index);
 
 /*
  * How often pages could not come to their chunks since last asked: others had

@@ -93,6 +93,8 @@ static void destroy(struct ts_enforce *enforce)
 	free(enforce->moves);
 	free(enforce->first_move);
 	free(enforce->strips);
+	free(enforce->stays);
+	free(enforce->first_stay);
 	free(enforce);
 }
 
@@ -203,7 +205,10 @@ static int build(
 	enforce->n_strips = plan->n_strips;
 	enforce->strips =
 	        calloc(plan->n_strips + 1ull, sizeof(*enforce->strips));
-	if (enforce->strips)
+	enforce->stays = malloc((plan->n_stays + 1ull) * sizeof(*plan->stays));
+	enforce->first_stay =
+	        malloc((plan->n_strips + 1ull) * sizeof(uint32_t));
+	if (enforce->strips && enforce->stays && enforce->first_stay)
 		rc = make_moves(enforce, plan);
 	if (rc) {
 		destroy(enforce);
@@ -213,10 +218,12 @@ static int build(
 		const struct ts_plan_strip *strip = &plan->strips[s];
 
 		enforce->strips[s] = (struct ts_plan_move){
-		        .address = strip->address,
-		        .pages = strip->pages,
-		        .take = !plan->stays[strip->first_stay].take_op};
+		        .address = strip->address, .pages = strip->pages};
+		enforce->first_stay[s] = strip->first_stay;
 	}
+	enforce->first_stay[plan->n_strips] = plan->n_stays;
+	memcpy(enforce->stays, plan->stays,
+	        plan->n_stays * sizeof(*plan->stays));
 	*ret_enforce = enforce;
 	return 0;
 }
@@ -471,7 +478,8 @@ static int settle(struct ts_pager *pager)
 	return -EAGAIN;
 }
 
-int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan)
+int ts_enforce_adopt(
+        struct ts_pager *pager, const struct ts_page_plan *plan, uint32_t index)
 {
 	struct ts_chunk **chunks =
 	        calloc(plan->n_chunks + 1ull, sizeof(*chunks));
@@ -494,6 +502,8 @@ int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan)
 	rc = settle(pager);
 	if (!rc)
 		rc = take_over(pager, plan, chunks);
+	if (!rc)
+		ts_enforce_state(enforce, index);
 	if (!rc)
 		rc = ts_enforce_move(pager, enforce, enforce->strips,
 		        enforce->n_strips, true);

@@ -21,11 +21,18 @@ struct ts_enforce {
 	struct ts_plan_move *moves; /* by op, those that leave first */
 	uint32_t *first_move;       /* n_ops + 1 offsets */
 	uint32_t n_ops;
-	struct ts_plan_move *strips; /* all; take: resident before op 0 */
+	/* All; take: resident before the op last asked for. */
+	struct ts_plan_move *strips;
 	uint32_t n_strips;
+	/* Of the strips, as in the page plan. */
+	struct ts_plan_stay *stays;
+	uint32_t *first_stay; /* n_strips + 1 offsets */
 	uint64_t astray;
 	uint64_t disturbed; /* pages that lost what was mapped under them */
 };
+
+/* Which strips are resident before op @index, into their moves. */
+void ts_enforce_state(struct ts_enforce *enforce, uint32_t index);
 
 /*
  * Lets the pages of @moves that are to leave go, or has those come that are to

@@ -9,6 +9,7 @@
   large   a large model at a share of its peak: all of share and steady, with
           its figures for tests/results/planned.json
   small   models that are small: no slower than with the pager alone
+  ordinary  training loops as people write them: by plans that hold
   again   a second run takes the plan that the first one left, or says why not
 """
 
@@ -305,6 +306,43 @@ def other(spec, percent, least_steps):
     expect(plan["steps"] >= least_steps, f"steps by the plan: {plan}")
 
 
+def ordinary(how, percent, least_steps):
+    """What people write: by a plan that holds, which the next run takes up."""
+    spec = Spec(
+        WORKLOADS / "ordinary.py",
+        (how,),
+        settings=(("SIMGPU_CONTENT", "tags"), ("TAPESWAP_LOG", "debug")),
+    )
+    unlimited = run_once(spec)
+    limit = share_of_peak(unlimited.report, percent)
+    with tempfile.TemporaryDirectory(prefix="tapeswap-plan-") as folder:
+        here = dataclasses.replace(
+            spec,
+            settings=(
+                *spec.settings,
+                ("TAPESWAP_PLAN", f"{folder}/plan.json"),
+            ),
+        )
+        for run in "first", "second":
+            outcome = checked(launch(limited(here, limit, "plan")))
+            peak = outcome.report["physical_peak_bytes"]
+            plan = outcome.status.get("plan")
+            print(f"  {how}, {run} run: {plan}")
+            expect(peak <= limit, f"physical peak {peak} over {limit}")
+            expect_equal(
+                printed(outcome), printed(unlimited), "output under the limit"
+            )
+            expect(plan, f"no plan\n{outcome.err[-1000:]}")
+            expect(plan["steps"] >= least_steps, f"steps by plan: {plan}")
+            expect_equal(
+                plan["missed"] + plan["astray"], 0, "pages not there"
+            )
+            expect_equal(
+                plan["steady_vmm_calls"], 0, "VMM calls of steady steps"
+            )
+        expect("plan.json is taken" in outcome.err, outcome.err[-1000:])
+
+
 # Large enough that pages of 2 MiB are few of many.
 GPT = (
     *"--layers 4 --width 512 --heads 8 --sequence 512 --batch 16".split(),
@@ -321,6 +359,17 @@ CHANGES = (
     ("exception", (12, 1, 5), 8),
     ("accumulate", (12, 8, 5), 7),
     ("second", (12, 12, 0), 5),
+)
+
+
+# Steps by the plan, of sixteen.
+ORDINARY = (
+    ("mlp", 6),
+    ("loader", 6),
+    ("vit", 6),
+    ("scaler", 6),
+    ("fused", 6),
+    ("dropout", 6),
 )
 
 
@@ -366,11 +415,15 @@ def large_models():
 def all_cases():
     gpt_steps = Spec(TRAIN_GPT, GPT[:-1])
     gpt = Spec(TRAIN_GPT, (*GPT, 12))
+    longer = Spec(TRAIN_GPT, (*GPT, 14))
     between = Spec(TRAIN_GPT, (*GPT, 16, "--eval-every", 8))
     cases = [
         Case(
             f"torch/planned/gpt/{percent}",
-            lambda p=percent: share(gpt, p, p >= 40),
+            # Where little is saved the pager's steps are timed first.
+            lambda p=percent: share(
+                longer if p == 90 else gpt, p, p >= 40
+            ),
             full=percent != 50,
         )
         for percent in SHARES
@@ -385,6 +438,14 @@ def all_cases():
             full=how != "skipped",
         )
         for how, counts, least in CHANGES
+    ]
+    cases += [
+        Case(
+            f"torch/planned/ordinary/{how}",
+            lambda h=how, n=least: ordinary(h, 65, n),
+            full=how != "mlp",
+        )
+        for how, least in ORDINARY
     ]
     cases += [
         Case("torch/planned/steady/gpt", lambda: steady(gpt_steps, 50, 5)),

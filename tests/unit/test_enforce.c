@@ -103,7 +103,7 @@ static void end(void)
 static void adopt(void)
 {
 	ck_assert_int_eq(ts_pager_wait_op(pager, ts_pager_last_op(pager)), 0);
-	ck_assert_int_eq(ts_enforce_adopt(pager, &model.plan), 0);
+	ck_assert_int_eq(ts_enforce_adopt(pager, &model.plan, 0), 0);
 }
 
 /* Layers of several steps differ, and all their bytes count. */
@@ -220,7 +220,7 @@ START_TEST(step_left_in_the_middle_loses_nothing)
 		if (ts_enforce_disturbed(pager))
 			adopt();
 		else
-			ts_enforce_resume(pager);
+			ts_enforce_resume(pager, 0);
 	}
 	end();
 }
@@ -238,7 +238,7 @@ START_TEST(step_left_in_the_middle_begins_anew)
 		}
 		free_layers();
 		ck_assert_uint_eq(ts_enforce_disturbed(pager), 0);
-		ts_enforce_resume(pager);
+		ts_enforce_resume(pager, 0);
 		step_by_plan();
 	}
 	ck_assert_uint_eq(ts_enforce_astray(pager), 0);

@@ -64,14 +64,14 @@ START_TEST(plan_takes_no_page_that_an_op_has_just_taken_up)
 	ck_assert_int_eq(write_op(strip.address, 8 * PAGE, 1, STREAM_A), 0);
 	taken_up = range(strip.address, 8 * PAGE);
 	taken_rc = -1;
-	ck_assert_int_eq(ts_enforce_adopt(pager, &plan), -EBUSY);
+	ck_assert_int_eq(ts_enforce_adopt(pager, &plan, 0), -EBUSY);
 	ck_assert_int_eq(taken_rc, 0);
 	/* The op's pages are there until it ends. */
 	memset((void *)(uintptr_t)strip.address, 2, 8 * PAGE);
 	ts_pager_end(pager, &taken_up, 1, STREAM_B, true);
 	taken_up.bytes = 0;
 	expect_bytes(strip.address, 8 * PAGE, 2);
-	ck_assert_int_eq(ts_enforce_adopt(pager, &plan), 0);
+	ck_assert_int_eq(ts_enforce_adopt(pager, &plan, 0), 0);
 	expect_bytes(strip.address, 8 * PAGE, 2);
 	teardown();
 }
@@ -101,11 +101,11 @@ START_TEST(plan_waits_for_the_device_a_while_only)
 	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
 	held = true;
 	begin_ns = ts_now_ns();
-	ck_assert_int_eq(ts_enforce_adopt(pager, &plan), -EAGAIN);
+	ck_assert_int_eq(ts_enforce_adopt(pager, &plan, 0), -EAGAIN);
 	ck_assert_uint_ge(ts_now_ns() - begin_ns, TS_ENFORCE_WAIT_NS);
 	ck_assert_ptr_null(pager->enforce);
 	held = false;
-	ck_assert_int_eq(ts_enforce_adopt(pager, &plan), 0);
+	ck_assert_int_eq(ts_enforce_adopt(pager, &plan, 0), 0);
 	ck_assert_ptr_nonnull(pager->enforce);
 	expect_bytes(a, 4 * PAGE, 1);
 	teardown();

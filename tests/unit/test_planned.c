@@ -105,6 +105,7 @@ static struct ts_planned_entry *add_entry(const char *text)
 
 	ts_planned_cache_drop(&cache, entry);
 	follow_text(&entry->follow, text);
+	entry->phases.steps = 1;
 	ts_planned_cache_add(&cache, entry);
 	return entry;
 }
@@ -114,8 +115,8 @@ static struct ts_planned_entry *push_cache(const char *text)
 	struct ts_planned_entry *found = NULL;
 
 	while (*text)
-		found = ts_planned_cache_push(
-		        &cache, &(struct ts_follow_op){(uint64_t)*text++, 1});
+		found = ts_planned_cache_push(&cache,
+		        &(struct ts_follow_op){(uint64_t)*text++, 1}, NULL);
 	return found;
 }
 

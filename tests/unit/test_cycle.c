@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Steps whose large blocks take turns in their places. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/cycle.h"
+#include "agent/planned_phase.h"
+#include "tests/unit/suite.h"
+
+#define OPS   3 /* of a step */
+#define LARGE (4ull << 20)
+
+enum { WEIGHT, INPUT, OLD, BLOCKS };
+
+/* The input of step @number lies at this place; it lives until op 1 of the next
+ * step, which begins @between ops after it. */
+struct script {
+	uint64_t places[8];
+	uint64_t between;
+};
+
+static uint64_t first_op(const struct script *script, unsigned int number)
+{
+	return 100 + number * (OPS + script->between);
+}
+
+static struct ts_rec_block input_of(
+        const struct script *script, unsigned int number)
+{
+	return (struct ts_rec_block){.serial = 10 + number,
+	        .address = script->places[number],
+	        .bytes = LARGE,
+	        .born = first_op(script, number),
+	        .died = TS_NEVER};
+}
+
+/* Ops read the input, the weight, both. Constant until the next call. */
+static struct ts_recording *record(
+        const struct script *script, unsigned int number)
+{
+	static struct ts_rec_block blocks[BLOCKS];
+	static struct ts_rec_use uses[4];
+	static struct ts_rec_op ops[OPS];
+	static struct ts_recording step;
+
+	memset(ops, 0, sizeof(ops));
+	memset(uses, 0, sizeof(uses));
+	blocks[WEIGHT] = (struct ts_rec_block){.serial = 1,
+	        .address = 1ull << 40,
+	        .bytes = LARGE,
+	        .died = TS_NEVER};
+	blocks[INPUT] = input_of(script, number);
+	if (number) {
+		blocks[OLD] = input_of(script, number - 1);
+		blocks[OLD].died = first_op(script, number) + 1;
+	}
+	uses[0].block = INPUT;
+	uses[1].block = WEIGHT;
+	uses[2].block = INPUT;
+	uses[3].block = WEIGHT;
+	for (int i = 0; i < OPS; i++)
+		ops[i] = (struct ts_rec_op){.signature = 7,
+		        .duration_ns = 1000 - number,
+		        .first_use = 50 + (i < 2 ? i : 2),
+		        .use_count = i < 2 ? 1 : 2};
+	step = (struct ts_recording){.first_op = first_op(script, number),
+	        .ops = ops,
+	        .op_count = OPS,
+	        .first_use = 50,
+	        .uses = uses,
+	        .use_count = 4,
+	        .blocks = blocks,
+	        .block_count = number ? BLOCKS : BLOCKS - 1};
+	return &step;
+}
+
+static void note_all(struct ts_cycles *cycles, const struct script *script,
+        unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		ck_assert_int_eq(
+		        ts_cycles_note(cycles, record(script, i), 9), 0);
+}
+
+static const struct script turns = {
+        .places = {1 << 24, 2 << 24, 1 << 24, 2 << 24, 1 << 24}, .between = 2};
+
+START_TEST(blocks_come_back_to_their_places)
+{
+	struct script script = {
+	        .places = {1 << 24, 2 << 24, 3 << 24, 1 << 24, 1 << 24}};
+	struct ts_cycles cycles = {0};
+
+	note_all(&cycles, &script, 1);
+	ck_assert_uint_eq(ts_cycles_period(&cycles), 0);
+	ts_cycles_forget(&cycles);
+	note_all(&cycles, &script, 3);
+	ck_assert_uint_eq(ts_cycles_period(&cycles), 0);
+	ts_cycles_forget(&cycles);
+	note_all(&cycles, &script, 4);
+	ck_assert_uint_eq(ts_cycles_period(&cycles), 3);
+	ts_cycles_forget(&cycles);
+	note_all(&cycles, &script, 5);
+	ck_assert_uint_eq(ts_cycles_period(&cycles), 1);
+	ts_cycles_forget(&cycles);
+	note_all(&cycles, &turns, 4);
+	ck_assert_uint_eq(ts_cycles_period(&cycles), 2);
+	/* A step of another shape between has them start again. */
+	ts_cycles_note(&cycles, record(&turns, 4), 10);
+	ck_assert_uint_eq(ts_cycles_period(&cycles), 0);
+	ts_cycles_forget(&cycles);
+}
+END_TEST
+
+/* A block that two steps know is one, and work between has no number. */
+START_TEST(steps_become_one)
+{
+	struct ts_cycles cycles = {0};
+	struct ts_recording joined;
+	uint64_t base = first_op(&turns, 2);
+
+	note_all(&cycles, &turns, 4);
+	ck_assert_int_eq(ts_cycles_join(&cycles, 2, &joined), 0);
+	ck_assert_uint_eq(joined.first_op, base);
+	ck_assert_uint_eq(joined.op_count, 2 * OPS);
+	ck_assert_uint_eq(joined.use_count, 8);
+	/* The weight, and the inputs of steps 1, 2 and 3. */
+	ck_assert_uint_eq(joined.block_count, 4);
+	for (size_t i = 0; i < joined.block_count; i++) {
+		const struct ts_rec_block *block = &joined.blocks[i];
+
+		if (block->serial == 11)
+			ck_assert_uint_eq(block->died, base + 1);
+		if (block->serial == 12)
+			ck_assert_uint_eq(block->died, base + OPS + 1);
+		if (block->serial == 13) {
+			ck_assert_uint_eq(block->born, base + OPS);
+			ck_assert_uint_eq(block->died, TS_NEVER);
+		}
+	}
+	for (uint32_t i = 0; i < 2 * OPS; i++) {
+		const struct ts_rec_op *op = &joined.ops[i];
+		const struct ts_rec_use *use = ts_recording_use(&joined, op, 0);
+		uint64_t serial = i % OPS == 1 ? 1 : i < OPS ? 12 : 13;
+
+		ck_assert_uint_eq(joined.blocks[use->block].serial, serial);
+		ck_assert_uint_eq(op->duration_ns, 1000 - 3);
+	}
+	ts_recording_finish(&joined);
+	ts_cycles_forget(&cycles);
+}
+END_TEST
+
+/* Op @index of a step whose input is at @place. */
+static bool see(struct ts_phases *phases, uint32_t index, uint64_t place)
+{
+	struct ts_use uses[2] = {{.address = place, .bytes = LARGE},
+	        {.address = 1ull << 40, .bytes = LARGE}};
+	struct ts_op op = {.uses = uses, .count = index == 2 ? 2 : 1};
+
+	if (index == 1)
+		op.uses = &uses[1];
+	return ts_phases_see(phases, index, &op);
+}
+
+static void pass(struct ts_phases *phases, uint64_t place)
+{
+	for (uint32_t i = 0; i < OPS; i++)
+		see(phases, i, place);
+	ts_phases_pass(phases);
+}
+
+START_TEST(the_step_that_goes_on_is_told_by_its_places)
+{
+	struct ts_cycles cycles = {0};
+	struct ts_recording joined;
+	struct ts_phases phases;
+
+	note_all(&cycles, &turns, 4);
+	ck_assert_int_eq(ts_cycles_join(&cycles, 2, &joined), 0);
+	ts_phases_init(&phases, &joined, 2);
+	ts_recording_finish(&joined);
+	ts_cycles_forget(&cycles);
+	/* The first of the joined ones comes next, then the other. */
+	ck_assert_uint_eq(phases.now, 0);
+	ck_assert(see(&phases, 0, 1 << 24));
+	ck_assert(see(&phases, 1, 1 << 24));
+	ck_assert(see(&phases, 2, 1 << 24));
+	ts_phases_pass(&phases);
+	ck_assert_uint_eq(phases.now, 1);
+	/* It comes to the turn of another: from op 0 on that is expected. */
+	ck_assert(!see(&phases, 0, 1 << 24));
+	ck_assert_uint_eq(phases.now, 0);
+	ck_assert(see(&phases, 2, 1 << 24));
+	/* In the middle of it there is nothing to expect but that. */
+	ck_assert(!see(&phases, 2, 2 << 24));
+	ck_assert_uint_eq(phases.now, 0);
+	/* Whatever was expected: what passed tells what comes. */
+	pass(&phases, 1 << 24);
+	ck_assert_uint_eq(phases.now, 1);
+	pass(&phases, 2 << 24);
+	ck_assert_uint_eq(phases.now, 0);
+	ck_assert_uint_eq(phases.strange, 0);
+	/* Steps that are none of them are counted. */
+	pass(&phases, 5 << 24);
+	pass(&phases, 6 << 24);
+	ck_assert_uint_eq(phases.strange, 2);
+}
+END_TEST
+
+static void add_tests(TCase *tests)
+{
+	tcase_add_test(tests, blocks_come_back_to_their_places);
+	tcase_add_test(tests, steps_become_one);
+	tcase_add_test(tests, the_step_that_goes_on_is_told_by_its_places);
+}
+
+int main(void)
+{
+	return run_suite("cycle", add_tests);
+}
