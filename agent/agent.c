@@ -9,7 +9,9 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "agent/base/units.h"
 #include "agent/hostmem.h"
+#include "agent/jsonfile.h"
 #include "agent/planned.h"
 #include "agent/profiler.h"
 #include "agent/proof.h"
@@ -22,6 +24,20 @@
 #define PAGE_BYTES (32ull << 20)
 
 struct ts_agent ts_agent;
+
+/*
+ * At the end nobody may be there any more to read that it was in vain. In mode
+ * plan the file of a plan is looked at when there is one to hold against it.
+ */
+static void check_files(const struct ts_config *config)
+{
+	if (*config->status)
+		ts_json_check_setting("TAPESWAP_STATUS", config->status);
+	if (*config->profile)
+		ts_json_check_setting("TAPESWAP_PROFILE", config->profile);
+	if (*config->plan && config->mode != TS_MODE_PLAN)
+		ts_json_check_setting("TAPESWAP_PLAN", config->plan);
+}
 
 static void warn(const char *message)
 {
@@ -41,6 +57,7 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 	ts_log_set_level(config->log_level);
 	if (config->mode == TS_MODE_OFF)
 		return TS_AGENT_OFF;
+	check_files(config);
 	ops = ts_vmm_counted(ops);
 	ts_agent.ops = ops;
 	ts_agent.host_limit_bytes = config->host_limit.unit == TS_LIMIT_BYTES
@@ -95,6 +112,23 @@ uint64_t ts_agent_limit_bytes(uint64_t total_bytes)
 	return bytes < total_bytes ? bytes : total_bytes;
 }
 
+/*
+ * Before the first allocation nothing can leave: what is in use then is the
+ * context, other programs' and more like them.
+ */
+static void check_limit(uint64_t limit_bytes, uint64_t used_bytes)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (limit_bytes > used_bytes || atomic_flag_test_and_set(&said))
+		return;
+	ts_log(TS_LOG_ERROR,
+	        "the limit, %s, leaves no room: %s are in use before the "
+	        "first allocation, by the context and what else the device "
+	        "holds. Remedy: a higher TAPESWAP_LIMIT",
+	        ts_size(limit_bytes).text, ts_size(used_bytes).text);
+}
+
 static struct ts_pager *make_pager(int device)
 {
 	struct ts_agent_device *place = &ts_agent.devices[device];
@@ -112,6 +146,7 @@ static struct ts_pager *make_pager(int device)
 	if (ts_agent.ops->mem_get_info(&free_bytes, &total_bytes) ==
 	        CUDA_SUCCESS) {
 		options.limit_bytes = ts_agent_limit_bytes(total_bytes);
+		check_limit(options.limit_bytes, total_bytes - free_bytes);
 		rc = ts_pager_create(ts_agent.ops, &options, &pager);
 	}
 	if (rc) {

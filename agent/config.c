@@ -3,9 +3,11 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "agent/base/path.h"
 
@@ -179,6 +181,87 @@ static int parse_limit(const char *text, bool percent, struct ts_limit *limit)
 	return -EINVAL;
 }
 
+/* Units that are taken for ours, and how many of which of ours they are. */
+static const struct {
+	const char *name;
+	double share;
+	const char *unit;
+} other_units[] = {
+        {"KB", 1e3 / 0x1p10, "KiB"},
+        {"MB", 1e6 / 0x1p20, "MiB"},
+        {"GB", 1e9 / 0x1p30, "GiB"},
+        {"TB", 1e12 / 0x1p30, "GiB"},
+        {"TiB", 0x1p10, "GiB"},
+        {"K", 1, "KiB"},
+        {"M", 1, "MiB"},
+        {"G", 1, "GiB"},
+        {"KiB", 1, "KiB"},
+        {"MiB", 1, "MiB"},
+        {"GiB", 1, "GiB"},
+};
+
+#define OTHER_UNITS (sizeof(other_units) / sizeof(other_units[0]))
+
+static size_t find_unit(const char *unit)
+{
+	size_t i = 0;
+
+	while (i < OTHER_UNITS && strcasecmp(unit, other_units[i].name))
+		i++;
+	return i;
+}
+
+/* By hand: the comma that a locale would give could not be read again. */
+static void propose(double number, size_t unit, char *ret_text, size_t size)
+{
+	uint64_t hundredths =
+	        (uint64_t)(number * other_units[unit].share * 100);
+	char part[8] = "";
+
+	if (hundredths % 100)
+		snprintf(part, sizeof(part), ".%02u",
+		        (unsigned int)(hundredths % 100));
+	snprintf(ret_text, size,
+	        "did you mean %" PRIu64 "%s%s?: ", hundredths / 100, part,
+	        other_units[unit].unit);
+}
+
+void ts_config_explain_size(
+        const char *text, bool percent, char *ret_text, size_t size)
+{
+	const char *unit, *why = "";
+	double number;
+	size_t found;
+
+	*ret_text = '\0';
+	if (*text == '-' && isdigit((unsigned char)text[1])) {
+		snprintf(ret_text, size, "less than nothing: ");
+		return;
+	}
+	if (!isdigit((unsigned char)*text))
+		return;
+	number = parse_number(text, &unit);
+	while (*unit == ' ')
+		unit++;
+	found = find_unit(unit);
+	if (*unit && strcmp(unit, "%") && found == OTHER_UNITS)
+		return;
+	if (number <= 0)
+		why = "that is none: ";
+	else if (!strcmp(unit, "%"))
+		why = percent ? "more than the device has: " : "";
+	else if (number >= 1e13)
+		why = "more than there can be: ";
+	else if (!*unit || number < 1)
+		why = "bytes are whole: ";
+	else if (strcmp(unit, other_units[found].unit))
+		propose(number, found, ret_text, size);
+	else
+		why = "more than there can be: ";
+	if (*why)
+		snprintf(ret_text, size, "%s", why);
+}
+
 static int parse_choice(const char *text, const char *choices, int *ret_index)
 {
 	int index = 0;
@@ -313,6 +396,20 @@ static void find_unknown(
 	}
 }
 
+static void explain(const struct ts_setting *setting, const char *text,
+        char ret_message[TS_CONFIG_MESSAGE_BYTES])
+{
+	char why[64] = "";
+
+	if (setting->type == TS_SETTING_SIZE ||
+	        setting->type == TS_SETTING_LIMIT)
+		ts_config_explain_size(text, setting->type == TS_SETTING_LIMIT,
+		        why, sizeof(why));
+	snprintf(ret_message, TS_CONFIG_MESSAGE_BYTES,
+	        "%s=\"%.200s\": %swant %s", setting->name, text, why,
+	        accepted(setting));
+}
+
 int ts_config_parse(struct ts_config *config, char *const *environment,
         char ret_message[TS_CONFIG_MESSAGE_BYTES],
         void (*warn)(const char *message))
@@ -330,9 +427,7 @@ int ts_config_parse(struct ts_config *config, char *const *environment,
 			continue;
 		rc = parse_setting(config, setting, text);
 		if (rc)
-			snprintf(ret_message, TS_CONFIG_MESSAGE_BYTES,
-			        "%s=\"%.200s\": want %s", setting->name, text,
-			        accepted(setting));
+			explain(setting, text, ret_message);
 	}
 	find_unknown(environment, warn);
 	if (!rc)

@@ -86,13 +86,21 @@ const struct ts_setting *ts_config_table(size_t *ret_count);
 /*
  * Fills @config with the defaults and what @environment (as environ) holds.
  * Returns 0; or -EINVAL for the first value that cannot be read, with
- * @ret_message saying which variable, what was read and what is accepted:
- * @config then keeps the defaults but for strict, which is read in any case.
+ * @ret_message, which begins with the variable's name, saying what was read,
+ * where that can be told why it is wrong, and what is accepted: @config then
+ * keeps the defaults but for strict, which is read in any case.
  * A TAPESWAP_ name that is not in the table is no error: @warn is called with
  * one line that names the nearest setting.
  */
 int ts_config_parse(struct ts_config *config, char *const *environment,
         char ret_message[TS_CONFIG_MESSAGE_BYTES],
         void (*warn)(const char *message));
+
+/*
+ * Writes to @ret_text, of @size bytes, why @text is no size, followed by ": ";
+ * or "" where nobody can tell. @percent: shares of the device are sizes too.
+ */
+void ts_config_explain_size(
+        const char *text, bool percent, char *ret_text, size_t size);
 
 #endif

@@ -2,10 +2,13 @@
 #include "agent/jsonfile.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/base/log.h"
@@ -18,63 +21,186 @@ json_t *ts_json_head(const char *schema)
 	        (int)getpid());
 }
 
-int ts_json_write(const json_t *value, const char *path, size_t flags)
+/* A pipe that nobody reads is an error, not something to wait for. */
+static FILE *open_device(const char *path)
 {
-	char *beside;
-	FILE *file;
+	int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (fd >= 0 && !file)
+		close(fd);
+	return file;
+}
+
+static int put(const json_t *value, FILE *file, size_t flags)
+{
 	int rc = 0;
 
-	if (!value)
-		return -ENOMEM;
-	if (asprintf(&beside, "%s.%d.tmp", path, (int)getpid()) < 0)
-		return -ENOMEM;
-	file = fopen(beside, "we");
-	if (!file) {
-		rc = -errno;
-		goto out;
-	}
+	if (!file)
+		return -errno;
 	if (json_dumpf(value, file, flags) || fputc('\n', file) == EOF)
 		rc = -EIO;
 	if (fclose(file) && !rc)
 		rc = -errno;
+	return rc;
+}
+
+int ts_json_write(const json_t *value, const char *path, size_t flags)
+{
+	struct stat there;
+	char *beside;
+	int rc;
+
+	if (!value)
+		return -ENOMEM;
+	if (!stat(path, &there) && !S_ISREG(there.st_mode) &&
+	        !S_ISDIR(there.st_mode))
+		return put(value, open_device(path), flags);
+	if (asprintf(&beside, "%s.%d.tmp", path, (int)getpid()) < 0)
+		return -ENOMEM;
+	rc = put(value, fopen(beside, "we"), flags);
 	if (!rc && rename(beside, path))
 		rc = -errno;
 	if (rc)
 		unlink(beside);
-out:
 	free(beside);
 	return rc;
 }
 
-/* More failures than these tell nobody anything. */
-#define TOLD_MAX 8
+/* -------------------------------------------------------------- what stays */
 
-static bool is_told(const char *setting, const char *path, int rc)
+/* No run has written a file as large as this. */
+#define FILE_BYTES_MAX (256ll << 20)
+
+bool ts_json_is_of_run(const json_t *json)
 {
-	static atomic_uint_least64_t told[TOLD_MAX];
-	uint64_t cause = ts_hash(TS_HASH_START, setting, strlen(setting));
+	return json_object_get(json, "tape") ||
+	       json_object_get(json, "measured");
+}
 
-	cause = ts_hash(cause, path, strlen(path));
-	cause = ts_hash_word(cause, (uint64_t)-rc);
-	for (size_t i = 0; i < TOLD_MAX; i++) {
+/* What a run may have put where @setting says. */
+static bool is_ours(const json_t *json, const char *setting)
+{
+	const char *schema = json_string_value(json_object_get(json, "schema"));
+
+	if (!schema)
+		return false;
+	if (!strcmp(setting, "TAPESWAP_STATUS"))
+		return !strcmp(schema, "status");
+	if (!strcmp(setting, "TAPESWAP_PROFILE"))
+		return !strcmp(schema, "tapeswap-profile");
+	return !strcmp(schema, "tape") ||
+	       (!strcmp(schema, "tapeswap-plan") && ts_json_is_of_run(json));
+}
+
+/* 0: there is nothing at @path that was not put there by a run. */
+static int look(const char *setting, const char *path)
+{
+	struct stat there;
+	json_t *json;
+	int rc;
+
+	if (stat(path, &there))
+		return errno == ENOENT ? 0 : -errno;
+	if (S_ISDIR(there.st_mode))
+		return -EISDIR;
+	if (!S_ISREG(there.st_mode) || !there.st_size)
+		return 0;
+	if (there.st_size > FILE_BYTES_MAX)
+		return -EEXIST;
+	json = json_load_file(path, 0, NULL);
+	rc = is_ours(json, setting) ? 0 : -EEXIST;
+	json_decref(json);
+	return rc;
+}
+
+/* Paths that are known to be free, or this run's by now. */
+#define KNOWN_MAX 32
+
+/* Puts @key into @set; whether it was there, as all are in a full one. */
+static bool was_noted(atomic_uint_least64_t *set, size_t count, uint64_t key)
+{
+	for (size_t i = 0; i < count; i++) {
 		uint_least64_t slot = 0;
 
-		if (atomic_compare_exchange_strong(&told[i], &slot, cause))
+		if (atomic_compare_exchange_strong(&set[i], &slot, key))
 			return false;
-		if (slot == cause)
+		if (slot == key)
 			return true;
 	}
 	return true;
 }
 
+static uint64_t key_of(const char *setting, const char *path)
+{
+	uint64_t key = ts_hash(TS_HASH_START, setting, strlen(setting));
+
+	return ts_hash(key, path, strlen(path));
+}
+
+static int look_once(const char *setting, const char *path)
+{
+	static atomic_uint_least64_t known[KNOWN_MAX];
+	uint64_t key = key_of(setting, path);
+	int rc;
+
+	for (size_t i = 0; i < KNOWN_MAX; i++)
+		if (atomic_load(&known[i]) == key)
+			return 0;
+	rc = look(setting, path);
+	if (!rc)
+		was_noted(known, KNOWN_MAX, key);
+	return rc;
+}
+
+/* -------------------------------------------------------------- what is said
+ */
+
+/* More failures than these tell nobody anything. */
+#define TOLD_MAX 8
+
+static void say(const char *setting, const char *path, int rc)
+{
+	static atomic_uint_least64_t told[TOLD_MAX];
+	uint64_t cause = ts_hash_word(key_of(setting, path), (uint64_t)-rc);
+
+	if (was_noted(told, TOLD_MAX, cause))
+		return;
+	if (rc == -EEXIST)
+		ts_log(TS_LOG_ERROR,
+		        "%s=\"%s\" is not a file that a run of tapeswap wrote: "
+		        "it stays, and none is written",
+		        setting, path);
+	else
+		ts_log(TS_LOG_ERROR, "%s=\"%s\" cannot be written: %s", setting,
+		        path, strerror(-rc));
+}
+
+void ts_json_check_setting(const char *setting, const char *path)
+{
+	char *copy = strdup(path);
+	int rc = look_once(setting, path);
+	struct stat there;
+
+	/* A file is replaced by one that is made beside it. */
+	if (!rc && !stat(path, &there) && !S_ISREG(there.st_mode))
+		rc = access(path, W_OK) ? -errno : 0;
+	else if (!rc && copy && access(dirname(copy), W_OK | X_OK))
+		rc = -errno;
+	if (rc)
+		say(setting, path, rc);
+	free(copy);
+}
+
 int ts_json_write_setting(
         json_t *value, const char *setting, const char *path, size_t flags)
 {
-	int rc = ts_json_write(value, path, flags);
+	int rc = look_once(setting, path);
 
-	if (rc && !is_told(setting, path, rc))
-		ts_log(TS_LOG_ERROR, "%s=\"%s\" was not written: %s", setting,
-		        path, strerror(-rc));
+	if (!rc)
+		rc = ts_json_write(value, path, flags);
+	if (rc)
+		say(setting, path, rc);
 	json_decref(value);
 	return rc;
 }

@@ -4,6 +4,7 @@
 #define TS_JSONFILE_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The head every object of ours begins with; NULL without memory. */
@@ -11,13 +12,24 @@ json_t *ts_json_head(const char *schema);
 
 /*
  * Writes @value to @path by way of a new file beside it that takes its name
- * once it is complete. Takes no reference. Returns 0 or a negative errno.
+ * once it is complete; straight to what is no file, as /dev/stderr. Takes no
+ * reference. Returns 0 or a negative errno.
  */
 int ts_json_write(const json_t *value, const char *path, size_t flags);
 
+/* Whether @json is a plan as a run writes it: with its tape or its figures. */
+bool ts_json_is_of_run(const json_t *json);
+
 /*
- * The same for the file that @setting names, and a line where it fails: one,
- * however often that is tried, unless it fails in another way. Drops @value.
+ * Whether @path, which @setting names, can be written: a line where it cannot,
+ * for want of a folder, say, or because somebody else's file is there.
+ */
+void ts_json_check_setting(const char *setting, const char *path);
+
+/*
+ * Writes the file that @setting names, and a line where that fails: one,
+ * however often it is tried, unless it fails in another way. What is there and
+ * is not of the kind that runs write for @setting stays: -EEXIST. Drops @value.
  */
 int ts_json_write_setting(
         json_t *value, const char *setting, const char *path, size_t flags);

@@ -25,13 +25,6 @@ static void write_hash(const struct ts_observed *observed, char *ret_text)
 	snprintf(ret_text, HASH_TEXT, "%016" PRIx64, observed->hash);
 }
 
-/* Of a plan that a run left there: nothing else has its tape or figures. */
-static bool is_of_run(json_t *json)
-{
-	return json_object_get(json, "tape") ||
-	       json_object_get(json, "measured");
-}
-
 /* Somebody made it, or it is no plan at all: it is not for us to replace. */
 static void keep_file(const char *path)
 {
@@ -68,7 +61,7 @@ bool ts_planned_file_offer(const struct ts_observed *observed,
 		return false;
 	json = json_load_file(path, 0, NULL);
 	write_hash(observed, hash);
-	if (!is_of_run(json)) {
+	if (!ts_json_is_of_run(json)) {
 		keep_file(path);
 		json_decref(json);
 		return false;

@@ -9,7 +9,19 @@ struct ts_size_text {
 	char text[32];
 };
 
-/* "11.94 GiB", or "20.0 MiB" below half a GiB: ts_size(n).text in a call. */
+/*
+ * "11.94 GiB", "20.0 MiB", "1.5 KiB" or "12 bytes", whichever the size is of:
+ * ts_size(n).text in a call.
+ */
 struct ts_size_text ts_size(uint64_t bytes);
+
+/* What all sizes of a table are given in. */
+struct ts_size_unit {
+	const char *name;
+	double bytes;
+};
+
+/* That in which @largest_bytes would be given. */
+struct ts_size_unit ts_size_unit(uint64_t largest_bytes);
 
 #endif

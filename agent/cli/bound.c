@@ -8,6 +8,7 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "agent/base/units.h"
 #include "planner/bound.h"
 
 static const char usage[] = "usage: tapeswap bound PROFILE --limit L [--json]\n"
@@ -58,8 +59,8 @@ static int print_bound(
 		        (double)bound_ns * 1e-6, (double)ideal_ns * 1e-6,
 		        100 * (double)ideal_ns / (double)bound_ns, scope);
 	} else {
-		printf("does not fit: op %u needs %.2f GiB at once\n",
-		        g->floor_op, (double)g->floor_bytes / (1 << 30));
+		printf("does not fit: op %u needs %s at once\n", g->floor_op,
+		        ts_size(g->floor_bytes).text);
 	}
 	return fits ? TS_EXIT_YES : TS_EXIT_NO;
 }

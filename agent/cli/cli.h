@@ -38,6 +38,8 @@ struct ts_cli_command {
 };
 
 int ts_cli_run(int argc, char **argv);
+/* Whether `run --sim` has what it wants beside this program. */
+bool ts_cli_can_sim(void);
 int ts_cli_workload(int argc, char **argv);
 int ts_cli_plan(int argc, char **argv);
 int ts_cli_simulate(int argc, char **argv);
@@ -57,19 +59,25 @@ int ts_cli_schema(int argc, char **argv);
 int ts_cli_bad(const char *hint, const char *fmt, ...)
         __attribute__((format(printf, 2, 3)));
 
-/*
- * Opens @path for writing beside its final name; ts_cli_commit() renames it
- * into place or, with @keep false, removes it. "-" is stdout.
- * Returns NULL with errno set.
- */
 struct ts_cli_file {
 	FILE *stream;
-	char *path;
-	char *temporary;
+	char *path;      /* NULL: stdout */
+	char *temporary; /* NULL: no file, as /dev/stderr, is written itself */
 };
 
+/*
+ * Opens @path for writing beside its final name; ts_cli_commit() renames it
+ * into place and says so on stderr or, with @keep false, removes it. "-" is
+ * stdout. Return 0 or -errno.
+ */
 int ts_cli_open(struct ts_cli_file *file, const char *path);
 int ts_cli_commit(struct ts_cli_file *file, bool keep);
+
+/*
+ * Whether the file at @output, which may be NULL or "-", may be written by a
+ * command that reads @input: TS_EXIT_BAD, and said, where they are one.
+ */
+int ts_cli_check_output(const char *output, const char *input);
 
 /* New object with schema, schema_version and tool_version; the caller owns. */
 json_t *ts_cli_json_object(const char *schema);

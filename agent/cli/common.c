@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int ts_cli_bad(const char *hint, const char *fmt, ...)
@@ -24,21 +25,28 @@ int ts_cli_bad(const char *hint, const char *fmt, ...)
 
 int ts_cli_open(struct ts_cli_file *file, const char *path)
 {
+	struct stat there;
+	int err;
+
 	memset(file, 0, sizeof(*file));
 	if (!strcmp(path, "-")) {
 		file->stream = stdout;
 		return 0;
 	}
 	file->path = strdup(path);
-	if (!file->path || asprintf(&file->temporary, "%s.tmp.%ld", path,
-	                           (long)getpid()) < 0) {
-		free(file->path);
+	if (!file->path)
 		return -ENOMEM;
+	if (stat(path, &there) || S_ISREG(there.st_mode) ||
+	        S_ISDIR(there.st_mode)) {
+		if (asprintf(&file->temporary, "%s.tmp.%ld", path,
+		            (long)getpid()) < 0) {
+			free(file->path);
+			return -ENOMEM;
+		}
 	}
-	file->stream = fopen(file->temporary, "w");
+	file->stream = fopen(file->temporary ? file->temporary : path, "we");
 	if (!file->stream) {
-		int err = -errno;
-
+		err = -errno;
 		free(file->path);
 		free(file->temporary);
 		return err;
@@ -46,26 +54,49 @@ int ts_cli_open(struct ts_cli_file *file, const char *path)
 	return 0;
 }
 
-int ts_cli_commit(struct ts_cli_file *file, bool keep)
+static int put_in_place(struct ts_cli_file *file, bool keep)
 {
+	bool replaced = !access(file->path, F_OK);
 	int err = 0;
 
-	if (!file->path) {
-		if (fflush(file->stream) || ferror(file->stream))
-			err = -EIO;
-		return err;
-	}
 	if (ferror(file->stream))
 		err = -EIO;
 	if (fclose(file->stream) && !err)
 		err = -errno;
+	if (!file->temporary)
+		return err;
 	if (!err && keep && rename(file->temporary, file->path))
 		err = -errno;
 	if (err || !keep)
 		unlink(file->temporary);
+	else
+		fprintf(stderr, "tapeswap: %s %s\n",
+		        replaced ? "replaced" : "wrote", file->path);
+	return err;
+}
+
+int ts_cli_commit(struct ts_cli_file *file, bool keep)
+{
+	int err;
+
+	if (!file->path)
+		return fflush(file->stream) || ferror(file->stream) ? -EIO : 0;
+	err = put_in_place(file, keep);
 	free(file->path);
 	free(file->temporary);
 	return err;
+}
+
+int ts_cli_check_output(const char *output, const char *input)
+{
+	struct stat out, in;
+
+	if (!output || !strcmp(output, "-") || stat(output, &out) ||
+	        stat(input, &in) || out.st_dev != in.st_dev ||
+	        out.st_ino != in.st_ino)
+		return TS_EXIT_YES;
+	return ts_cli_bad("name another file for what is made of it",
+	        "%s is read, and would be written over", output);
 }
 
 json_t *ts_cli_json_object(const char *schema)

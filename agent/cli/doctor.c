@@ -36,6 +36,16 @@ static bool is_fatal(const struct ts_findings *findings)
 	return fatal;
 }
 
+/* All that is amiss is that there is no GPU, and the simulated one is there. */
+static bool can_simulate(const struct ts_findings *findings)
+{
+	for (size_t i = 0; i < findings->count; i++)
+		if (findings->list[i].fatal &&
+		        strcmp(findings->list[i].subject, "driver"))
+			return false;
+	return ts_cli_can_sim();
+}
+
 static void print_text(const struct ts_findings *findings)
 {
 	for (size_t i = 0; i < findings->count; i++) {
@@ -46,8 +56,13 @@ static void print_text(const struct ts_findings *findings)
 		if (*finding->remedy)
 			printf("%35s  hint: %s\n", "", finding->remedy);
 	}
-	puts(is_fatal(findings) ? "tapeswap cannot work here"
-	                        : "tapeswap can work here");
+	if (!is_fatal(findings))
+		puts("tapeswap can work here");
+	else if (can_simulate(findings))
+		puts("tapeswap cannot work on a GPU here; on the simulated one "
+		     "it can: tapeswap run --sim a100-80g-pcie4 -- PROGRAM");
+	else
+		puts("tapeswap cannot work here");
 }
 
 static int print_json(const struct ts_findings *findings)
@@ -70,6 +85,8 @@ static int print_json(const struct ts_findings *findings)
 	}
 	json_object_set_new(
 	        root, "can_work", json_boolean(!is_fatal(findings)));
+	json_object_set_new(
+	        root, "can_simulate", json_boolean(can_simulate(findings)));
 	json_object_set_new(root, "findings", list);
 	rc = ts_cli_write_json("-", root);
 	json_decref(root);

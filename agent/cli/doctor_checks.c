@@ -10,11 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/base/units.h"
 #include "agent/cli/cli.h"
 #include "agent/config.h"
 #include "agent/hostmem.h"
-
-#define GIB(bytes) ((double)(bytes) / (1024.0 * 1024 * 1024))
 
 static struct ts_finding *add(struct ts_findings *findings,
         enum ts_verdict verdict, const char *subject)
@@ -174,7 +173,7 @@ static void look_at_device(struct ts_findings *findings,
 	snprintf(subject, sizeof(subject), "device %d", device);
 	finding = add(findings, vmm ? TS_SUPPORTED : TS_REFUSED, subject);
 	finding->fatal = !vmm;
-	tell(finding, "%s, %.1f GiB%s", name, GIB(bytes),
+	tell(finding, "%s, %s%s", name, ts_size(bytes).text,
 	        vmm ? "" : ", no virtual memory management");
 	if (!vmm)
 		advise(finding, "TAPESWAP_MODE=observe works without it");
@@ -413,7 +412,6 @@ void ts_doctor_features(struct ts_findings *findings)
 void ts_doctor_host(struct ts_findings *findings)
 {
 	tell(add(findings, TS_SUPPORTED, "host memory"),
-	        "up to %.1f GiB pinned unless TAPESWAP_HOST_LIMIT says "
-	        "otherwise",
-	        GIB(ts_hostmem_default_limit()));
+	        "up to %s pinned unless TAPESWAP_HOST_LIMIT says otherwise",
+	        ts_size(ts_hostmem_default_limit()).text);
 }

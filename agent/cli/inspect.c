@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/units.h"
 #include "agent/cli/inspection.h"
 #include "agent/cli/planning.h"
 #include "agent/cli/verdicts.h"
 #include "planner/profile_json.h"
 
-#define GIB(bytes) ((double)(bytes) / (1024.0 * 1024 * 1024))
-#define MS(ns)     ((double)(ns)*1e-6)
+#define MS(ns) ((double)(ns)*1e-6)
 
 #define GRAPH_COLUMNS 64
 #define GRAPH_ROWS    6
@@ -103,15 +103,16 @@ static void print_head(const struct ts_inspection *in, const char *path)
 	printf("%u ops, %.3f ms (device busy %.3f)\n", p->n_ops,
 	        MS(in->step_ns), MS(in->busy_ns));
 	if (in->peak_op < p->n_ops)
-		printf("peak %.2f GiB at op %u (%s)", GIB(in->peak_bytes),
+		printf("peak %s at op %u (%s)", ts_size(in->peak_bytes).text,
 		        in->peak_op, part_of(in, in->peak_op));
 	else
-		printf("peak %.2f GiB at the end", GIB(in->peak_bytes));
-	printf("; outside the framework %.2f GiB\n ", GIB(p->resident_bytes));
+		printf("peak %s at the end", ts_size(in->peak_bytes).text);
+	printf("; outside the framework %s\n ",
+	        ts_size(p->resident_bytes).text);
 	for (int i = 0; i < TS_KINDS; i++)
 		if (in->kinds[kind_order[i]])
-			printf(" %s %.2f ", kind_titles[kind_order[i]],
-			        GIB(in->kinds[kind_order[i]]));
+			printf(" %s %s ", kind_titles[kind_order[i]],
+			        ts_size(in->kinds[kind_order[i]]).text);
 	putchar('\n');
 }
 
@@ -142,12 +143,14 @@ static void fill_columns(
 	}
 }
 
-static void print_parts(const struct ts_inspection *in, const uint32_t *ops)
+/* @unit: what the graph's axis counts. */
+static void print_parts(
+        const struct ts_inspection *in, const uint32_t *ops, const char *unit)
 {
 	const char *before = "";
 	int written = 0;
 
-	printf("%8s ", "");
+	printf("%8s ", unit);
 	for (int i = 0; i < GRAPH_COLUMNS; i++) {
 		const char *part = part_of(in, ops[i]);
 
@@ -165,6 +168,7 @@ static void print_graph(const struct ts_inspection *in)
 {
 	uint64_t bytes[GRAPH_COLUMNS] = {0}, most = 1;
 	uint32_t ops[GRAPH_COLUMNS] = {0};
+	struct ts_size_unit unit;
 
 	if (!in->profile->n_ops)
 		return;
@@ -172,8 +176,9 @@ static void print_graph(const struct ts_inspection *in)
 	for (int i = 0; i < GRAPH_COLUMNS; i++)
 		if (bytes[i] > most)
 			most = bytes[i];
+	unit = ts_size_unit(most);
 	for (int row = GRAPH_ROWS; row > 0; row--) {
-		printf("%8.2f|", GIB(most) * row / GRAPH_ROWS);
+		printf("%8.2f|", (double)most / unit.bytes * row / GRAPH_ROWS);
 		for (int i = 0; i < GRAPH_COLUMNS; i++) {
 			double level =
 			        (double)bytes[i] * GRAPH_ROWS / (double)most;
@@ -184,7 +189,7 @@ static void print_graph(const struct ts_inspection *in)
 		}
 		putchar('\n');
 	}
-	print_parts(in, ops);
+	print_parts(in, ops, unit.name);
 }
 
 static void print_ops(const struct ts_inspection *in, const char *title,
@@ -203,23 +208,29 @@ static void print_ops(const struct ts_inspection *in, const char *title,
 static void print_idle(const struct ts_inspection *in, size_t top)
 {
 	const struct ts_rows *rows = &in->idle;
+	struct ts_size_unit unit;
 
 	if (!rows->count)
 		return;
-	printf("%-44s %7s %10s %9s\n", "largest idle", "gaps", "GiB",
+	/* The largest comes first. */
+	unit = ts_size_unit(rows->rows[0].bytes);
+	printf("%-44s %7s %10s %9s\n", "largest idle", "gaps", unit.name,
 	        "idle ms");
 	for (size_t i = 0; i < rows->count && i < top; i++)
 		printf("%-44.44s %7llu %10.2f %9.1f\n", rows->rows[i].name,
 		        (unsigned long long)rows->rows[i].count,
-		        GIB(rows->rows[i].bytes), MS(rows->rows[i].ns));
+		        (double)rows->rows[i].bytes / unit.bytes,
+		        MS(rows->rows[i].ns));
 }
 
 static void print_kinds(const struct ts_inspection *in)
 {
-	printf("%-20s %10s %7s\n", "at the peak", "GiB", "share");
+	struct ts_size_unit unit = ts_size_unit(in->peak_bytes);
+
+	printf("%-20s %10s %7s\n", "at the peak", unit.name, "share");
 	for (int i = 0; i < TS_KINDS; i++)
 		printf("%-20s %10.3f %5.1f %%\n", kind_titles[kind_order[i]],
-		        GIB(in->kinds[kind_order[i]]),
+		        (double)in->kinds[kind_order[i]] / unit.bytes,
 		        in->peak_bytes
 		                ? 100 * (double)in->kinds[kind_order[i]] /
 		                          (double)in->peak_bytes
@@ -247,8 +258,8 @@ static void print_page(const struct ts_inspection *in, const char *path,
 	printf("layers %u of %u types; turns %u; values %u\n", p->n_regions,
 	        region_types(p), p->n_turns, p->n_values);
 	print_idle(in, r->top);
-	printf("least limit %.2f GiB      next: tapeswap sweep %s\n",
-	        GIB(in->graph->floor_bytes), path);
+	printf("least limit %s      next: tapeswap sweep %s\n",
+	        ts_size(in->graph->floor_bytes).text, path);
 }
 
 static json_t *rows_json(const struct ts_rows *rows, const char *ns_key)

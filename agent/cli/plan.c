@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/base/clock.h"
+#include "agent/base/units.h"
 #include "planner/plan.h"
 #include "planner/plan_json.h"
 
@@ -65,12 +66,26 @@ static int write_stats(const char *path, uint64_t planning_ns,
 
 static int does_not_fit(const struct ts_plan *plan)
 {
-	printf("does not fit: limit %.2f GiB, least limit %.2f GiB "
-	       "(%llu bytes)\n",
-	        (double)plan->limit_bytes / (1 << 30),
-	        (double)plan->smallest_feasible_limit_bytes / (1 << 30),
+	printf("does not fit: limit %s, least limit %s (%llu bytes)\n",
+	        ts_size(plan->limit_bytes).text,
+	        ts_size(plan->smallest_feasible_limit_bytes).text,
 	        (unsigned long long)plan->smallest_feasible_limit_bytes);
 	return TS_EXIT_NO;
+}
+
+/* On stderr: the plan itself may be on stdout. */
+static void say_plan(const struct ts_plan *plan)
+{
+	fprintf(stderr,
+	        "tapeswap: step %.3f ms (bound %.3f, unlimited %.3f), peak %s "
+	        "of %s (unlimited %s), %s out a step, %u values made again\n",
+	        (double)plan->predicted_step_ns * 1e-6,
+	        (double)plan->bound_step_ns * 1e-6,
+	        (double)plan->unlimited_step_ns * 1e-6,
+	        ts_size(plan->predicted_peak_bytes).text,
+	        ts_size(plan->limit_bytes).text,
+	        ts_size(plan->unlimited_peak_bytes).text,
+	        ts_size(plan->swap_bytes).text, plan->n_replays);
 }
 
 static int make_plan(const struct request *r, const struct ts_profile *profile,
@@ -99,6 +114,8 @@ static int make_plan(const struct request *r, const struct ts_profile *profile,
 		ts_plan_finish(&plan);
 		return status;
 	}
+	if (strcmp(r->output, "-"))
+		say_plan(&plan);
 	root = ts_plan_to_json(&plan, profile);
 	ts_plan_finish(&plan);
 	if (!root)
@@ -164,7 +181,11 @@ int ts_cli_plan(int argc, char **argv)
 		fputs(usage, stderr);
 		return TS_EXIT_BAD;
 	}
-	status = ts_cli_load_profile(argv[optind], &profile);
+	status = ts_cli_check_output(r.output, argv[optind]);
+	if (!status)
+		status = ts_cli_check_output(r.stats, argv[optind]);
+	if (!status)
+		status = ts_cli_load_profile(argv[optind], &profile);
 	if (status)
 		return status;
 	if (ts_graph_init(&graph, &profile, &(struct ts_graph_options){0})) {

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "agent/config.h"
 #include "planner/profile_json.h"
 
 int ts_cli_load_profile(const char *path, struct ts_profile *ret_profile)
@@ -46,7 +48,11 @@ int ts_cli_with_pair(int argc, char **argv, const char *usage,
 	}
 	pair.profile_path = argv[optind];
 	pair.plan_path = argv[optind + 1];
-	status = ts_cli_load_profile(pair.profile_path, &pair.profile);
+	status = ts_cli_check_output(pair.output, pair.profile_path);
+	if (!status)
+		status = ts_cli_check_output(pair.output, pair.plan_path);
+	if (!status)
+		status = ts_cli_load_profile(pair.profile_path, &pair.profile);
 	if (status)
 		return status;
 	status = run(&pair);
@@ -60,9 +66,15 @@ int ts_cli_read_limit(
 	if (!text)
 		return ts_cli_bad("--limit 12GiB, or --limit 50% of the peak",
 		        "--limit is missing");
-	if (ts_cli_parse_bytes(text, graph->peak_bytes, ret_bytes))
-		return ts_cli_bad(
-		        "want bytes, KiB, MiB, GiB, or % of the unlimited peak",
-		        "--limit: cannot read '%s'", text);
+	if (ts_cli_parse_bytes(text, graph->peak_bytes, ret_bytes)) {
+		char why[64];
+
+		ts_config_explain_size(text, false, why, sizeof(why));
+		why[strcspn(why, ":")] = '\0';
+		return ts_cli_bad("want bytes, KiB, MiB, GiB, or up to 100% of "
+		                  "the unlimited peak",
+		        "--limit: cannot read '%s'%s%s", text, *why ? ": " : "",
+		        why);
+	}
 	return TS_EXIT_YES;
 }

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/units.h"
 #include "agent/cli/planning.h"
 #include "agent/cli/policies.h"
 #include "agent/cli/report_chart.h"
 #include "agent/cli/trace.h"
 #include "planner/plan_json.h"
 
-#define MS(ns)     ((double)(ns)*1e-6)
-#define MIB(bytes) ((double)(bytes) / (1024.0 * 1024))
+#define MS(ns) ((double)(ns)*1e-6)
 /* Decisions that are named; all are counted. */
 #define TOP_ROWS 30
 /* From the peak down to the least. */
@@ -78,16 +78,16 @@ static void print_figures(const struct report *r)
 	        "<table><tr><th>step</th><td>%.3f ms</td></tr>\n"
 	        "<tr><th>without a limit</th><td>%.3f ms</td></tr>\n"
 	        "<tr><th>bound of any plan</th><td>%.3f ms</td></tr>\n"
-	        "<tr><th>limit</th><td>%.1f MiB</td></tr>\n"
-	        "<tr><th>peak</th><td>%.1f MiB</td></tr>\n"
-	        "<tr><th>peak without a limit</th><td>%.1f MiB</td></tr>\n"
-	        "<tr><th>copied out a step</th><td>%.1f MiB</td></tr>\n"
+	        "<tr><th>limit</th><td>%s</td></tr>\n"
+	        "<tr><th>peak</th><td>%s</td></tr>\n"
+	        "<tr><th>peak without a limit</th><td>%s</td></tr>\n"
+	        "<tr><th>copied out a step</th><td>%s</td></tr>\n"
 	        "<tr><th>replayed a step</th><td>%.3f ms</td></tr></table>\n",
 	        MS(plan->predicted_step_ns), MS(plan->unlimited_step_ns),
-	        MS(plan->bound_step_ns), MIB(plan->limit_bytes),
-	        MIB(plan->predicted_peak_bytes),
-	        MIB(plan->unlimited_peak_bytes), MIB(plan->swap_bytes),
-	        MS(plan->replay_ns));
+	        MS(plan->bound_step_ns), ts_size(plan->limit_bytes).text,
+	        ts_size(plan->predicted_peak_bytes).text,
+	        ts_size(plan->unlimited_peak_bytes).text,
+	        ts_size(plan->swap_bytes).text, MS(plan->replay_ns));
 }
 
 static uint64_t size_of(const struct report *r, const struct ts_decision *d)
@@ -97,7 +97,7 @@ static uint64_t size_of(const struct report *r, const struct ts_decision *d)
 
 static void print_totals(const struct report *r)
 {
-	fputs("<table><tr><th>decision</th><th>gaps</th><th>MiB</th></tr>\n",
+	fputs("<table><tr><th>decision</th><th>gaps</th><th>size</th></tr>\n",
 	        r->out);
 	for (int action = 0; action < TS_ACTIONS; action++) {
 		uint64_t bytes = 0;
@@ -113,8 +113,8 @@ static void print_totals(const struct report *r)
 		}
 		fprintf(r->out,
 		        "<tr class=\"total\"><td>%s</td><td>%u</td>"
-		        "<td>%.1f</td></tr>\n",
-		        ts_action_names[action], count, MIB(bytes));
+		        "<td>%s</td></tr>\n",
+		        ts_action_names[action], count, ts_size(bytes).text);
 	}
 	fputs("</table>\n", r->out);
 }
@@ -132,7 +132,7 @@ static void print_decisions(const struct report *r)
 {
 	bool *shown = calloc(r->plan->n_decisions + 1ull, sizeof(*shown));
 
-	fputs("<table><tr><th>made by</th><th>MiB</th><th>what</th>"
+	fputs("<table><tr><th>made by</th><th>size</th><th>what</th>"
 	      "<th>after op</th><th>before op</th><th>costs ms</th></tr>\n",
 	        r->out);
 	for (int row = 0; shown && row < TOP_ROWS; row++) {
@@ -151,10 +151,11 @@ static void print_decisions(const struct report *r)
 		fputs("<tr><td>", r->out);
 		print_text(r->out, maker(r, best));
 		fprintf(r->out,
-		        "</td><td>%.1f</td><td>%s</td><td>%u</td><td>%u</td>"
+		        "</td><td>%s</td><td>%s</td><td>%u</td><td>%u</td>"
 		        "<td>%.3f</td></tr>\n",
-		        MIB(size_of(r, best)), ts_action_names[best->action],
-		        best->from_op, best->to_op, MS(best->cost_ns));
+		        ts_size(size_of(r, best)).text,
+		        ts_action_names[best->action], best->from_op,
+		        best->to_op, MS(best->cost_ns));
 	}
 	fputs("</table>\n", r->out);
 	free(shown);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/units.h"
 #include "planner/model.h"
 
 #define WIDTH  1000
@@ -14,7 +15,8 @@
 #define COLS   1000 /* of the timeline: what is finer is added up */
 #define SHADES 4
 
-#define GIB(bytes) ((double)(bytes) / (1024.0 * 1024 * 1024))
+/* What the trace counts memory in. */
+#define GIB 0x1p30
 
 static void open_svg(FILE *out, const char *label, int height)
 {
@@ -84,13 +86,14 @@ void ts_report_memory(FILE *out, const json_t *trace)
 {
 	double step = step_us(trace), most = most_memory(trace);
 	double limit =
-	        GIB(number(json_object_get(trace, "otherData"), "limit_bytes"));
+	        number(json_object_get(trace, "otherData"), "limit_bytes");
+	struct ts_size_unit unit = ts_size_unit((uint64_t)(most * GIB));
 	const json_t *event;
 	bool first = true;
 	size_t index;
 
 	open_svg(out, "memory over the step", HEIGHT + FOOT);
-	axis(out, most, "GiB", step * 1e-3, "ms");
+	axis(out, most * GIB / unit.bytes, unit.name, step * 1e-3, "ms");
 	fputs("<path class=\"memory\" d=\"", out);
 	json_array_foreach (
 	        json_object_get(trace, "traceEvents"), index, event) {
@@ -106,10 +109,10 @@ void ts_report_memory(FILE *out, const json_t *trace)
 	}
 	fprintf(out,
 	        "\"/>\n<path class=\"limit\" d=\"M%d %.1fH%d\"/>\n"
-	        "<text x=\"%d\" y=\"%.1f\" class=\"limit\">limit %.2f GiB"
+	        "<text x=\"%d\" y=\"%.1f\" class=\"limit\">limit %s"
 	        "</text>\n</svg>\n",
-	        LEFT, y_at(limit, most), LEFT + WIDTH, LEFT + 6,
-	        y_at(limit, most) + 14, limit);
+	        LEFT, y_at(limit / GIB, most), LEFT + WIDTH, LEFT + 6,
+	        y_at(limit / GIB, most) + 14, ts_size((uint64_t)limit).text);
 }
 
 /* How busy a lane is, column by column. */
@@ -183,7 +186,7 @@ void ts_report_timeline(FILE *out, const json_t *trace)
 static void sweep_line(FILE *out, const struct ts_report_point *points,
         uint32_t count, double most, const char *class, bool bound)
 {
-	double widest = GIB(points[0].limit_bytes);
+	double widest = (double)points[0].limit_bytes;
 	bool first = true;
 
 	fprintf(out, "<path class=\"%s\" d=\"", class);
@@ -193,7 +196,7 @@ static void sweep_line(FILE *out, const struct ts_report_point *points,
 		if (!points[i].fits)
 			continue;
 		fprintf(out, "%c%.1f %.1f", first ? 'M' : 'L',
-		        LEFT + WIDTH * GIB(points[i].limit_bytes) / widest,
+		        LEFT + WIDTH * (double)points[i].limit_bytes / widest,
 		        y_at((double)ns * 1e-6, most));
 		first = false;
 	}
@@ -203,13 +206,15 @@ static void sweep_line(FILE *out, const struct ts_report_point *points,
 void ts_report_sweep(FILE *out, const struct ts_report_point *points,
         uint32_t count, uint64_t ideal_ns)
 {
+	struct ts_size_unit unit = ts_size_unit(points[0].limit_bytes);
 	double most = 0;
 
 	for (uint32_t i = 0; i < count; i++)
 		if (points[i].fits && (double)points[i].step_ns * 1e-6 > most)
 			most = (double)points[i].step_ns * 1e-6;
 	open_svg(out, "step time by limit", HEIGHT + FOOT);
-	axis(out, most, "ms", GIB(points[0].limit_bytes), "GiB");
+	axis(out, most, "ms", (double)points[0].limit_bytes / unit.bytes,
+	        unit.name);
 	sweep_line(out, points, count, most, "step", false);
 	sweep_line(out, points, count, most, "bound", true);
 	fprintf(out,

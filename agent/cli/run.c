@@ -229,6 +229,25 @@ static void warn(const char *message)
 	fprintf(stderr, "tapeswap: warning: %s\n", message);
 }
 
+/* @message begins with a variable's name: the option's, where that was given.
+ */
+static int refuse_value(const struct options *options, const char *message)
+{
+	size_t count, length = strcspn(message, "=");
+	const struct ts_setting *table = ts_config_table(&count);
+	char name[OPTION_BYTES];
+
+	for (size_t i = 0; i < count; i++) {
+		if (!options->values[i] || strlen(table[i].name) != length ||
+		        strncmp(table[i].name, message, length))
+			continue;
+		option_name(&table[i], name);
+		ts_cli_bad(NULL, "--%s %s", name, message + length + 1);
+		return EXIT_FAILED;
+	}
+	return fail(EXIT_FAILED, NULL, message);
+}
+
 /*
  * Puts the options into the environment and reads it as the library will. A
  * bad value would only switch the library off, with the program already
@@ -249,7 +268,7 @@ static int set_values(const struct options *options, bool *ret_off)
 		        setenv(table[i].name, options->values[i], 1))
 			status = fail(EXIT_FAILED, NULL, "out of memory");
 	if (!status && ts_config_parse(config, environ, message, warn))
-		status = fail(EXIT_FAILED, NULL, message);
+		status = refuse_value(options, message);
 	*ret_off = config->mode == TS_MODE_OFF;
 	free(config);
 	return status;
@@ -429,6 +448,13 @@ static int set_preload(const struct places *places)
 		return fail(EXIT_FAILED, NULL,
 		        "the loader does not preload libtapeswap.so");
 	return 0;
+}
+
+bool ts_cli_can_sim(void)
+{
+	struct places places;
+
+	return !find_places(&places) && places.simgpu[0];
 }
 
 int ts_cli_run(int argc, char **argv)

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "agent/base/units.h"
 #include "planner/model.h"
 #include "planner/plan_json.h"
 
@@ -57,18 +58,15 @@ static int print_outcome(
 		err = ts_cli_write_json("-", root);
 		json_decref(root);
 	} else if (o->fits) {
-		printf("step %.3f ms, peak %.3f of %.3f GiB; replay %.3f ms, "
-		       "out %.3f GiB, in %.3f GiB, waits %.3f ms\n",
-		        (double)o->step_ns * 1e-6,
-		        (double)o->peak_bytes / (1 << 30),
-		        (double)limit_bytes / (1 << 30),
-		        (double)o->replay_ns * 1e-6,
-		        (double)o->d2h_bytes / (1 << 30),
-		        (double)o->h2d_bytes / (1 << 30),
+		printf("step %.3f ms, peak %s of %s; replay %.3f ms, out %s, "
+		       "in %s, waits %.3f ms\n",
+		        (double)o->step_ns * 1e-6, ts_size(o->peak_bytes).text,
+		        ts_size(limit_bytes).text, (double)o->replay_ns * 1e-6,
+		        ts_size(o->d2h_bytes).text, ts_size(o->h2d_bytes).text,
 		        (double)(o->wait_in_ns + o->wait_memory_ns) * 1e-6);
 	} else {
-		printf("does not fit: op %u needs %.3f GiB at once\n",
-		        o->stuck_op, (double)o->stuck_bytes / (1 << 30));
+		printf("does not fit: op %u needs %s at once\n", o->stuck_op,
+		        ts_size(o->stuck_bytes).text);
 	}
 	if (err)
 		return ts_cli_bad(NULL, "cannot write");

@@ -5,6 +5,7 @@
  */
 #include "agent/cli/planning.h"
 #include "agent/cli/policies.h"
+#include "agent/cli/progress.h"
 #include "agent/cli/sweep_output.h"
 
 #include <errno.h>
@@ -134,17 +135,19 @@ static int read_policies(char *text, const char *names[MAX_POLICIES],
 
 static int fill(const struct ts_graph *g, struct ts_sweep *sweep)
 {
-	for (uint32_t k = 0; k < sweep->n_policies; k++) {
-		for (uint32_t i = 0; i < sweep->n_limits; i++) {
-			int err = ts_cli_policy_run(g, sweep->limits[i],
-			        sweep->policies[k], true,
-			        &sweep->results[k * sweep->n_limits + i]);
+	uint32_t total = sweep->n_policies * sweep->n_limits;
+	struct ts_progress progress;
+	int err = 0;
 
-			if (err)
-				return err;
-		}
+	ts_progress_begin(&progress, "sweep", total);
+	for (uint32_t i = 0; i < total && !err; i++) {
+		ts_progress_tell(&progress, i);
+		err = ts_cli_policy_run(g, sweep->limits[i % sweep->n_limits],
+		        sweep->policies[i / sweep->n_limits], true,
+		        &sweep->results[i]);
 	}
-	return 0;
+	ts_progress_end(&progress);
+	return err;
 }
 
 static int write_outputs(const struct request *r, const struct ts_sweep *sweep)
@@ -254,7 +257,13 @@ int ts_cli_sweep(int argc, char **argv)
 		fputs(usage, stderr);
 		return TS_EXIT_BAD;
 	}
-	status = ts_cli_load_profile(argv[optind], &profile);
+	status = ts_cli_check_output(r.json, argv[optind]);
+	if (!status)
+		status = ts_cli_check_output(r.csv, argv[optind]);
+	if (!status)
+		status = ts_cli_check_output(r.svg, argv[optind]);
+	if (!status)
+		status = ts_cli_load_profile(argv[optind], &profile);
 	if (status)
 		return status;
 	if (ts_graph_init(&graph, &profile, &(struct ts_graph_options){0})) {

@@ -5,9 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define GIB(bytes) ((double)(bytes) / (1024.0 * 1024 * 1024))
-#define MIB        (UINT64_C(1) << 20)
-#define MS(ns)     ((double)(ns)*1e-6)
+#include "agent/base/units.h"
+
+#define MIB    (UINT64_C(1) << 20)
+#define MS(ns) ((double)(ns)*1e-6)
 
 /* A limit is recommended while it costs less than this. */
 #define WORTH_IT 1.10
@@ -34,6 +35,24 @@ static void print_means(const struct ts_cli_result *r)
 		printf("replay");
 	else
 		printf("swap %d %%, replay %d %%", swap, 100 - swap);
+}
+
+/* In which limits of the sweep are given: the first is the largest. */
+static struct ts_size_unit unit_of(const struct ts_sweep *sweep)
+{
+	return ts_size_unit(sweep->limits[0]);
+}
+
+/* And what the table's policy keeps on the host. */
+static struct ts_size_unit host_unit(const struct ts_sweep *sweep)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < sweep->n_limits; i++)
+		if (sweep->results[i].outcome.fits &&
+		        sweep->results[i].swap_bytes > most)
+			most = sweep->results[i].swap_bytes;
+	return ts_size_unit(most);
 }
 
 static void print_second(const struct ts_sweep *sweep, uint32_t limit)
@@ -84,9 +103,11 @@ void ts_sweep_table(const struct ts_sweep *sweep)
 {
 	uint32_t arrow = recommended(sweep);
 	const struct ts_graph *g = sweep->graph;
+	struct ts_size_unit unit = unit_of(sweep), host = host_unit(sweep);
 	bool two = sweep->n_policies == 2;
 
-	printf("limit GiB     step ms  slower   bound  host GiB  ");
+	printf("limit %-5s   step ms  slower   bound  host %-5s", unit.name,
+	        host.name);
 	if (two)
 		printf("%11.11s  ",
 		        strcmp(sweep->policies[1], TS_POLICY_PLANNER)
@@ -98,22 +119,22 @@ void ts_sweep_table(const struct ts_sweep *sweep)
 
 		if (!r->outcome.fits) {
 			printf("%9.2f    does not fit\n",
-			        GIB(sweep->limits[i]));
+			        (double)sweep->limits[i] / unit.bytes);
 			continue;
 		}
 		printf("%9.2f %s %8.1f  %6.2f  %6.2f  %8.1f  ",
-		        GIB(sweep->limits[i]), i == arrow ? "<-" : "  ",
-		        MS(r->outcome.step_ns),
+		        (double)sweep->limits[i] / unit.bytes,
+		        i == arrow ? "<-" : "  ", MS(r->outcome.step_ns),
 		        (double)r->outcome.step_ns / (double)ideal_ns(sweep),
 		        (double)r->bound_ns / (double)ideal_ns(sweep),
-		        GIB(r->swap_bytes));
+		        (double)r->swap_bytes / host.bytes);
 		if (two)
 			print_second(sweep, i);
 		print_means(r);
 		putchar('\n');
 	}
-	printf("< %.2f GiB does not fit: op %u (%s) needs that much at once\n",
-	        GIB(g->floor_bytes), g->floor_op,
+	printf("< %s does not fit: op %u (%s) needs that much at once\n",
+	        ts_size(g->floor_bytes).text, g->floor_op,
 	        g->n_ops ? g->profile
 	                           ->signatures[g->profile->ops[g->floor_op]
 	                                                .signature]
@@ -228,16 +249,17 @@ enum {
 };
 
 struct axes {
-	double low_gib, high_gib;
+	double low_bytes, high_bytes;
+	struct ts_size_unit unit;
 	double most_slower;
 };
 
 static double x_of(const struct axes *a, uint64_t limit)
 {
-	double span = a->high_gib - a->low_gib;
+	double span = a->high_bytes - a->low_bytes;
 
 	return LEFT +
-	       WIDTH * (span > 0 ? (GIB(limit) - a->low_gib) / span : 0.5);
+	       WIDTH * (span > 0 ? ((double)limit - a->low_bytes) / span : 0.5);
 }
 
 static double y_of(const struct axes *a, double slower)
@@ -305,13 +327,15 @@ static void svg_axes(FILE *to, const struct axes *a)
 	        "fill=\"none\" stroke=\"#333\"/>\n",
 	        LEFT, TOP, WIDTH, HEIGHT);
 	for (int i = 0; i <= 4; i++) {
-		double gib = a->low_gib + (a->high_gib - a->low_gib) * i / 4;
+		double bytes =
+		        a->low_bytes + (a->high_bytes - a->low_bytes) * i / 4;
 		double slower = 1 + (a->most_slower - 1) * i / 4;
 
 		fprintf(to,
 		        "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%.1f"
 		        "</text>\n",
-		        LEFT + WIDTH * i / 4, TOP + HEIGHT + 16, gib);
+		        LEFT + WIDTH * i / 4, TOP + HEIGHT + 16,
+		        bytes / a->unit.bytes);
 		fprintf(to,
 		        "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.2f"
 		        "</text>\n",
@@ -319,8 +343,8 @@ static void svg_axes(FILE *to, const struct axes *a)
 	}
 	fprintf(to,
 	        "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">memory limit "
-	        "(GiB)</text>\n",
-	        LEFT + WIDTH / 2, TOP + HEIGHT + 36);
+	        "(%s)</text>\n",
+	        LEFT + WIDTH / 2, TOP + HEIGHT + 36, a->unit.name);
 	fprintf(to,
 	        "<text transform=\"translate(16 %d) rotate(-90)\" "
 	        "text-anchor=\"middle\">step time / unlimited</text>\n",
@@ -331,14 +355,14 @@ int ts_sweep_svg(const struct ts_sweep *sweep, const char *path)
 {
 	static const char *const colours[] = {"#1f5fa8", "#c4442f", "#2f8f4e",
 	        "#8a56a8", "#b8862d", "#2b8f9c", "#a83f76", "#6b6b1f"};
-	struct axes a = {.most_slower = 1.05};
+	struct axes a = {.most_slower = 1.05, .unit = unit_of(sweep)};
 	struct ts_cli_file file;
 	int err = ts_cli_open(&file, path);
 
 	if (err)
 		return err;
-	a.high_gib = GIB(sweep->limits[0]);
-	a.low_gib = GIB(sweep->limits[sweep->n_limits - 1]);
+	a.high_bytes = (double)sweep->limits[0];
+	a.low_bytes = (double)sweep->limits[sweep->n_limits - 1];
 	for (uint32_t i = 0; i < sweep->n_policies * sweep->n_limits; i++) {
 		const struct ts_outcome *o = &sweep->results[i].outcome;
 		double slower = (double)o->step_ns / (double)ideal_ns(sweep);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/units.h"
 #include "agent/cli/planning.h"
 #include "planner/model.h"
 #include "planner/plan_json.h"
@@ -90,8 +91,8 @@ static const char *event_name(const struct event *event,
 	}
 	value = event->lane == TS_LANE_H2D ? g->gaps[event->index].version
 	                                   : event->index;
-	snprintf(room, size, "value %u, %.1f MiB", value,
-	        (double)profile->values[value].size_bytes / (1 << 20));
+	snprintf(room, size, "value %u, %s", value,
+	        ts_size(profile->values[value].size_bytes).text);
 	return room;
 }
 

@@ -124,14 +124,24 @@ class Doctor(unittest.TestCase):
             pathlib.Path(folder, "libcuda.so.1").write_text("", "utf-8")
             can_work, found = self.findings(LD_LIBRARY_PATH=folder)
             done = self.run_doctor(LD_LIBRARY_PATH=folder)
+            bad = self.run_doctor(LD_LIBRARY_PATH=folder, TAPESWAP_LIMIT="x")
+            told = self.run_doctor("--json", LD_LIBRARY_PATH=folder)
         self.assertFalse(can_work)
         self.assertEqual(found["driver"]["verdict"], "refused")
         # Everything else is still told.
         for subject in "PyTorch", "allocator", "CUDA graphs", "IPC":
             self.assertTrue(found[subject]["detail"], subject)
         self.assertEqual(done.returncode, 1)
+        # The simulated GPU does not want one, where it is there.
+        self.assertIs(json.loads(told.stdout)["can_simulate"], bool(SIMGPU))
         self.assertEqual(
-            done.stdout.splitlines()[-1], "tapeswap cannot work here"
+            done.stdout.splitlines()[-1],
+            "tapeswap cannot work on a GPU here; on the simulated one it can: "
+            "tapeswap run --sim a100-80g-pcie4 -- PROGRAM"
+            if SIMGPU else "tapeswap cannot work here",
+        )
+        self.assertEqual(
+            bad.stdout.splitlines()[-1], "tapeswap cannot work here"
         )
 
     def test_every_finding_says_why(self):
@@ -150,7 +160,7 @@ class Doctor(unittest.TestCase):
         can_work, found = self.findings(sim=True)
         self.assertTrue(can_work, found)
         self.assertEqual(found["driver"]["verdict"], "supported")
-        self.assertIn("1.0 GiB", found["device 0"]["detail"])
+        self.assertIn("1.00 GiB", found["device 0"]["detail"])
         self.assertEqual(found["library"]["verdict"], "supported")
 
     @unittest.skipUnless(SIMGPU, "no simulated GPU")

@@ -152,11 +152,16 @@ class Run(unittest.TestCase):
         self.check(done, 125, "libtapeswap.so is not beside")
 
     def test_bad_values(self):
-        for value in "12GB", "12GB x", "0", "-1", "x%":
+        for value in "12GB", "12GB x", "0", "-1", "x%", "150%":
             done = self.run_tapeswap("--limit", value, "--", "true")
-            self.check(done, 125, f'TAPESWAP_LIMIT="{value}"')
+            self.check(done, 125, f'error: --limit "{value}": ')
+            self.assertNotIn("TAPESWAP_", done.stderr)
+            done = self.run_tapeswap("--", "true", TAPESWAP_LIMIT=value)
+            self.check(done, 125, f'error: TAPESWAP_LIMIT="{value}": ')
+        done = self.run_tapeswap("--limit", "150%", "--", "true")
+        self.check(done, 125, '"150%": more than the device has: want bytes')
         done = self.run_tapeswap("--mode", "fast", "--", "true")
-        self.check(done, 125, 'TAPESWAP_MODE="fast"')
+        self.check(done, 125, 'error: --mode "fast": want off')
         done = self.run_tapeswap("--", "true", TAPESWAP_HOST_LIMIT="60%")
         self.check(done, 125, 'TAPESWAP_HOST_LIMIT="60%"')
 

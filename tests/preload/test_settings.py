@@ -5,9 +5,11 @@
 Usage: test_settings.py LIBRARY HOST SIMGPU TAPESWAP [TEST...]
 """
 
+import json
 import os
 import pathlib
 import re
+import stat
 import subprocess
 import sys
 import tempfile
@@ -39,6 +41,17 @@ BAD = {
     "STEP_RANGE": (["a" * 256], "want a name of up to 255 bytes"),
     "STRICT": (["2", "true"], BOOLEAN),
     "TIMING": (["event", "CUPTI"], "want events, cupti"),
+}
+# What is said beside that, of some of them.
+WHY = {
+    "12GB": "did you mean 11.17GiB?: ",
+    "-1": "less than nothing: ",
+    "-5%": "less than nothing: ",
+    "0": "that is none: ",
+    "0%": "that is none: ",
+    "101%": "more than the device has: ",
+    "99999999999999999999": "more than there can be: ",
+    "9999999999999GiB": "more than there can be: ",
 }
 
 
@@ -95,6 +108,8 @@ class Settings(unittest.TestCase):
                         lines[0],
                     )
                     self.assertTrue(lines[0].endswith(wanted), lines[0])
+                    why = WHY.get(value, "")
+                    self.assertIn(f'{value[:200]}": {why}want', lines[0])
 
     def test_strict_refuses_what_is_bad(self):
         for name, (values, wanted) in BAD.items():
@@ -132,7 +147,7 @@ class Settings(unittest.TestCase):
                         )
                         self.assertEqual(
                             lines[0],
-                            f'{variable}="{path}" was not written: {reason}',
+                            f'{variable}="{path}" cannot be written: {reason}',
                         )
                         # Once, and nobody is sent there.
                         self.assertEqual(len(lines), 2, lines)
@@ -140,6 +155,94 @@ class Settings(unittest.TestCase):
                         self.assertNotIn(path, lines[1])
             # Nothing half made is left behind.
             self.assertEqual(os.listdir(folder), [])
+
+    def test_told_before_the_program_works(self):
+        """It is not over then: of a file there is one line, not two."""
+        done = run("init", TAPESWAP_STATUS="/no/such/x.json")
+        self.assertIn(
+            'TAPESWAP_STATUS="/no/such/x.json" cannot be written: No such',
+            done.stderr,
+        )
+
+    def test_files_of_others_stay(self):
+        """What no run wrote for that setting is not written over."""
+        others = {
+            "script.py": "print(1)\n",
+            "other.json": '{"schema": "other", "a": 1}\n',
+            "list.json": "[1, 2]\n",
+            "half.json": '{"schema": "status", ',
+            "own.json": '{"schema": "tapeswap-plan", "decisions": []}',
+        }
+        kinds = (
+            ("PROFILE", "observe"), ("STATUS", "cap"), ("STATUS", "plan"),
+            ("PLAN", "cap"), ("PLAN", "observe"),
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            for name, mode in kinds:
+                for other, content in others.items():
+                    path = pathlib.Path(folder, other)
+                    path.write_text(content, encoding="utf-8")
+                    with self.subTest(setting=name, mode=mode, file=other):
+                        variable = f"TAPESWAP_{name}"
+                        lines = self.lines(run(
+                            TAPESWAP_MODE=mode, **{variable: str(path)}
+                        ))
+                        self.assertEqual(
+                            lines[0],
+                            f'{variable}="{path}" is not a file that a run '
+                            "of tapeswap wrote: it stays, and none is "
+                            "written",
+                        )
+                        self.assertEqual(len(lines), 2, lines)
+                        self.assertTrue(lines[1].startswith("ok: "), lines)
+                        self.assertNotIn(str(path), lines[1])
+                        self.assertEqual(
+                            path.read_text(encoding="utf-8"), content
+                        )
+            self.assertEqual(sorted(os.listdir(folder)), sorted(others))
+
+    def test_files_of_runs_are_written_again(self):
+        for name, mode in (
+            ("PROFILE", "observe"), ("STATUS", "cap"), ("PLAN", "cap"),
+        ):
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "x.json")
+                path.write_text("", encoding="utf-8")
+                pids = set()
+                for _ in range(2):
+                    lines = self.lines(run(
+                        TAPESWAP_MODE=mode, **{f"TAPESWAP_{name}": str(path)}
+                    ))
+                    self.assertEqual(len(lines), 1, lines)
+                    said = path.read_text(encoding="utf-8")
+                    pids.add(json.loads(said).get("pid", len(pids)))
+                self.assertEqual(len(pids), 2)
+
+    def test_what_is_no_file_is_written_to_itself(self):
+        self.lines(run(TAPESWAP_MODE="cap", TAPESWAP_STATUS="/dev/null"))
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+        with tempfile.TemporaryDirectory() as folder:
+            pipe = f"{folder}/pipe"
+            os.mkfifo(pipe)
+            # Nobody reads: not something to wait for.
+            lines = self.lines(
+                run(TAPESWAP_MODE="cap", TAPESWAP_STATUS=pipe)
+            )
+            self.assertIn("No such device or address", lines[0])
+
+    def test_limit_below_the_context(self):
+        for limit, text in ("1KiB", "1.0 KiB"), ("12", "12 bytes"):
+            done = run(TAPESWAP_MODE="cap", TAPESWAP_LIMIT=limit)
+            said = [
+                line for line in done.stderr.splitlines()
+                if "leaves no room" in line
+            ]
+            self.assertEqual(len(said), 1, done.stderr)
+            self.assertRegex(
+                said[0],
+                rf"the limit, {text}, leaves no room: \d+\.\d MiB are in use",
+            )
+            self.assertNotIn("0.0 MiB", done.stderr)
 
 
 if __name__ == "__main__":

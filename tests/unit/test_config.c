@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/base/log.h"
+#include "agent/base/units.h"
 #include "agent/config.h"
 #include "tests/unit/suite.h"
 
@@ -84,19 +85,72 @@ END_TEST
 
 START_TEST(what_is_no_size_is_named_with_what_is_accepted)
 {
-	static const char *const bad[] = {"12GB x", "12GB", "much", "-1GiB",
-	        "0", "0%", "101%", "1e3", "0x10", "1..5GiB", "GiB", "4 4",
-	        "99999999999999999999", "nan", "17179869184GiB"};
+	static const struct {
+		const char *text, *why;
+	} bad[] = {
+	        {"12GB x", ""},
+	        {"12GB", "did you mean 11.17GiB?: "},
+	        {"8 gb", "did you mean 7.45GiB?: "},
+	        {"1024KB", "did you mean 1000KiB?: "},
+	        {"12G", "did you mean 12GiB?: "},
+	        {"1.5gib", "did you mean 1.50GiB?: "},
+	        {"2TiB", "did you mean 2048GiB?: "},
+	        {"much", ""},
+	        {"-1GiB", "less than nothing: "},
+	        {"-1", "less than nothing: "},
+	        {"-x", ""},
+	        {"0", "that is none: "},
+	        {"0%", "that is none: "},
+	        {"0GB", "that is none: "},
+	        {"101%", "more than the device has: "},
+	        {"150 %", "more than the device has: "},
+	        {"1e3", ""},
+	        {"0x10", ""},
+	        {"1..5GiB", ""},
+	        {"GiB", ""},
+	        {"4 4", ""},
+	        {"1.5", "bytes are whole: "},
+	        {"0.0001KiB", "bytes are whole: "},
+	        {"99999999999999999999", "more than there can be: "},
+	        {"nan", ""},
+	        {"17179869184GiB", "more than there can be: "},
+	};
 	char text[128], wanted[256];
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		snprintf(text, sizeof(text), "TAPESWAP_LIMIT=%s", bad[i]);
-		ck_assert_msg(parse(text, NULL) == -EINVAL, "%s", bad[i]);
+		snprintf(text, sizeof(text), "TAPESWAP_LIMIT=%s", bad[i].text);
+		ck_assert_msg(parse(text, NULL) == -EINVAL, "%s", bad[i].text);
 		snprintf(wanted, sizeof(wanted),
-		        "TAPESWAP_LIMIT=\"%s\": want bytes, KiB/MiB/GiB or %%",
-		        bad[i]);
+		        "TAPESWAP_LIMIT=\"%s\": %swant bytes, KiB/MiB/GiB or "
+		        "%%",
+		        bad[i].text, bad[i].why);
 		ck_assert_str_eq(message, wanted);
 		ck_assert_int_eq(config.limit.unit, TS_LIMIT_NONE);
+	}
+}
+END_TEST
+
+START_TEST(sizes_are_shown_in_what_they_are_of)
+{
+	static const struct {
+		uint64_t bytes;
+		const char *text;
+	} sizes[] = {
+	        {0, "0 bytes"},
+	        {1023, "1023 bytes"},
+	        {1024, "1.0 KiB"},
+	        {1536, "1.5 KiB"},
+	        {1 << 20, "1.0 MiB"},
+	        {690 << 20, "690.0 MiB"},
+	        {1ull << 30, "1.00 GiB"},
+	        {12ull << 30, "12.00 GiB"},
+	};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		ck_assert_str_eq(ts_size(sizes[i].bytes).text, sizes[i].text);
+		if (sizes[i].bytes)
+			ck_assert_ptr_nonnull(strstr(sizes[i].text,
+			        ts_size_unit(sizes[i].bytes).name));
 	}
 }
 END_TEST
@@ -192,6 +246,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, sizes_are_read_with_their_units);
 	tcase_add_test(tests, sizes_are_the_same_in_any_locale);
 	tcase_add_test(tests, what_is_no_size_is_named_with_what_is_accepted);
+	tcase_add_test(tests, sizes_are_shown_in_what_they_are_of);
 	tcase_add_test(tests, host_limit_takes_no_percentage);
 	tcase_add_test(tests, words_and_booleans_are_read);
 	tcase_add_test(tests, empty_setting_is_none);

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What commands of `tapeswap` say of the files they write, of sizes, and of
+how far they have come. Usage: test_outputs.py TAPESWAP.
+"""
+
+import json
+import os
+import pty
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TAPESWAP = os.path.abspath(sys.argv[1])
+FEW = ["--limits", "60:100:40%"]
+
+
+class Outputs(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.profile = self.path("profile.json")
+        self.run_tapeswap("workload", "bert-large", "-o", self.profile)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run_tapeswap(self, *arguments, status=0):
+        done = subprocess.run(
+            [TAPESWAP, *arguments], capture_output=True, text=True,
+            timeout=120,
+        )
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def plan(self, path, *options, status=0):
+        return self.run_tapeswap(
+            "plan", self.profile, "--limit", "50%", "-o", path, *options,
+            status=status,
+        )
+
+    def test_commands_say_what_they_wrote(self):
+        plan, page = self.path("plan.json"), self.path("page.html")
+        said = self.plan(plan).stderr.splitlines()
+        self.assertEqual(said[1:], [f"tapeswap: wrote {plan}"])
+        with open(plan, encoding="utf-8") as file:
+            step_ms = json.load(file)["predicted"]["step_ns"] / 1e6
+        self.assertTrue(
+            said[0].startswith(f"tapeswap: step {step_ms:.3f} ms "), said
+        )
+        self.assertEqual(
+            self.plan(plan).stderr.splitlines()[1:],
+            [f"tapeswap: replaced {plan}"],
+        )
+        for command in "report", "trace":
+            done = self.run_tapeswap(command, self.profile, plan, "-o", page)
+            self.assertEqual(done.stdout, "")
+            self.assertRegex(
+                done.stderr, rf"^tapeswap: (wrote|replaced) {page}\n$"
+            )
+        table = self.path("table.csv")
+        done = self.run_tapeswap(
+            "sweep", self.profile, *FEW, "--export-csv", table
+        )
+        self.assertEqual(done.stderr, f"tapeswap: wrote {table}\n")
+
+    def test_what_goes_to_stdout_is_not_told(self):
+        done = self.plan("-")
+        self.assertEqual(done.stderr, "")
+        self.assertIn("predicted", json.loads(done.stdout))
+
+    def test_what_is_read_is_not_written_over(self):
+        plan = self.path("plan.json")
+        self.plan(plan)
+        alias = self.path("alias.json")
+        os.symlink(self.profile, alias)
+        before = {}
+        for name in self.profile, plan:
+            with open(name, "rb") as file:
+                before[name] = file.read()
+        for name in self.profile, alias:
+            for option in ["-o", name], ["--stats", name]:
+                done = self.run_tapeswap(
+                    "plan", self.profile, "--limit", "50%", *option, status=2
+                )
+                self.assertIn("would be written over", done.stderr)
+            done = self.run_tapeswap(
+                "sweep", self.profile, "--export-json", name, status=2
+            )
+            self.assertIn("would be written over", done.stderr)
+        for command in "report", "trace":
+            for name in self.profile, plan:
+                self.run_tapeswap(
+                    command, self.profile, plan, "-o", name, status=2
+                )
+        for name, content in before.items():
+            with open(name, "rb") as file:
+                self.assertEqual(file.read(), content, name)
+
+    def test_what_is_no_file_is_written_to_itself(self):
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+        self.plan(pipe)
+        written, _ = reader.communicate(timeout=60)
+        self.assertIn("predicted", json.loads(written))
+        self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
+
+    def test_sizes_are_given_in_what_they_are_of(self):
+        """The same profile, its values a thousand times smaller."""
+        with open(self.profile, encoding="utf-8") as file:
+            profile = json.load(file)
+        for value in profile["values"]:
+            value["size_bytes"] = max(value["size_bytes"] >> 10, 1)
+        profile["resident_bytes"] = profile.get("resident_bytes", 0) >> 10
+        small = self.path("small.json")
+        with open(small, "w", encoding="utf-8") as file:
+            json.dump(profile, file)
+        plan = self.path("plan.json")
+        said = [
+            self.run_tapeswap("inspect", small).stdout,
+            self.run_tapeswap("inspect", small, "--by", "kind").stdout,
+            self.run_tapeswap("sweep", small, *FEW).stdout,
+            self.run_tapeswap(
+                "plan", small, "--limit", "50%", "-o", plan
+            ).stderr,
+            self.run_tapeswap("simulate", small, plan).stdout,
+            self.run_tapeswap(
+                "plan", small, "--limit", "10", status=1
+            ).stdout,
+            self.run_tapeswap(
+                "bound", small, "--limit", "10", status=1
+            ).stdout,
+            self.run_tapeswap("report", small, plan).stdout,
+        ]
+        for text in said:
+            self.assertNotRegex(text, r"GiB")
+            self.assertNotRegex(text, r"\b0\.00? [KMG]iB")
+            self.assertRegex(text, r"\d [KM]iB|\b[KM]iB\b")
+
+    def test_why_a_limit_cannot_be_read(self):
+        for text, why in (
+            ("6GB", "cannot read '6GB': did you mean 5.58GiB?"),
+            ("-1", "cannot read '-1': less than nothing"),
+            ("much", "cannot read 'much'\n"),
+        ):
+            done = self.run_tapeswap(
+                "plan", self.profile, "--limit", text, status=2
+            )
+            self.assertIn(why, done.stderr)
+
+    def test_progress_on_a_terminal(self):
+        main, side = pty.openpty()
+        with subprocess.Popen(
+            [TAPESWAP, "sweep", self.profile, *FEW], stderr=side,
+            stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "TERM": "xterm"},
+        ) as sweep:
+            out, _ = sweep.communicate(timeout=120)
+        os.close(side)
+        said = b""
+        try:
+            while chunk := os.read(main, 4096):
+                said += chunk
+        except OSError:
+            pass  # how a terminal without the other side ends
+        os.close(main)
+        self.assertEqual(sweep.returncode, 0)
+        self.assertEqual(
+            re.findall(r"sweep: (\d) of 4 done", said.decode()),
+            ["0", "1", "2", "3"],
+        )
+        self.assertTrue(said.endswith(b"\r\033[K"), said)
+        self.assertTrue(out.startswith("limit "), out)
+
+    def test_no_progress_in_a_file(self):
+        done = self.run_tapeswap("sweep", self.profile, *FEW)
+        self.assertNotIn("\033", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
