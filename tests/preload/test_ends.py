@@ -126,7 +126,7 @@ class Ends(unittest.TestCase):
         )
         told = self.with_words("TAPESWAP_STATUS")
         self.assertEqual(len(told), 1, self.lines)
-        self.assertIn("was not written", told[0])
+        self.assertIn("cannot be written", told[0])
 
     def test_errors_of_the_driver_name_call_and_remedy(self):
         done = self.run_one(

@@ -185,11 +185,8 @@ class Preload(unittest.TestCase):
         for value in "12GB x", "12GB", "much", "-1GiB", "0":
             done = run(HOST, "work", TAPESWAP_LIMIT=value)
             self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
-            self.one_line(
-                done,
-                f'off: TAPESWAP_LIMIT="{value}": '
-                "want bytes, KiB/MiB/GiB or %",
-            )
+            self.one_line(done, f'off: TAPESWAP_LIMIT="{value}": ')
+            self.one_line(done, "want bytes, KiB/MiB/GiB or %")
 
     def test_strict_refuses_cuda(self):
         done = run(
@@ -444,7 +441,7 @@ class Preload(unittest.TestCase):
         done = run(HOST, "work", TAPESWAP_STATUS="/no/such/folder/x.json")
         self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
         self.assertIn(
-            'TAPESWAP_STATUS="/no/such/folder/x.json" was not written',
+            'TAPESWAP_STATUS="/no/such/folder/x.json" cannot be written',
             done.stderr,
         )
 
