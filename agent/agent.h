@@ -67,6 +67,9 @@ CUresult ts_agent_pin(CUdeviceptr address);
 /* The bytes are registered with a network card: they stay, used or not. */
 CUresult ts_agent_pin_registered(CUdeviceptr address, size_t bytes);
 
+/* Does @address lie in memory whose pages come and go? */
+bool ts_agent_moves(CUdeviceptr address);
+
 /* A library works in the block at @address: its content is no value. */
 void ts_agent_scratch(CUdeviceptr address);
 

@@ -386,6 +386,15 @@ CUresult ts_agent_pin_registered(CUdeviceptr address, size_t bytes)
 	return pin_range(&range, TS_PIN_REGISTERED, "registered memory");
 }
 
+bool ts_agent_moves(CUdeviceptr address)
+{
+	struct ts_allocation allocation;
+
+	return ts_blocks_find_allocation(
+	               &ts_agent.blocks, address, &allocation) &&
+	       allocation.whole.managed;
+}
+
 void ts_agent_sync_begin(struct ts_sync *sync)
 {
 	for (int device = 0; device < TS_AGENT_DEVICES; device++) {

@@ -2,19 +2,26 @@
 /*
  * NCCL's communicators and registered buffers. What a communicator allocates
  * is left to the driver (hook_nccl.h); one that does not block is noted; what
- * is registered stays where it is, since network cards know it.
+ * is a window stays where it is, since other ranks reach into it.
+ *
+ * Registering a buffer only spares NCCL a copy through its own ones. PyTorch
+ * 2.15 registers whatever its allocator takes, so that nothing could move: of
+ * memory that moves NCCL is not told.
  */
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/base/log.h"
 #include "intercept/guard.h"
 #include "intercept/hook_nccl.h"
 #include "intercept/library.h"
 
 /* ncclResult_t */
+#define STATUS_SUCCESS        0
 #define STATUS_CUDA_ERROR     1
 #define STATUS_INTERNAL_ERROR 3
 
@@ -86,6 +93,75 @@ COMMUNICATORS(CommShrink,
 
 /* -------------------------------------------------------------- registering */
 
+/* The handle of a buffer of which NCCL was not told. */
+static char untold;
+
+typedef int register_call(
+        void *comm, void *buffer, size_t bytes, void **ret_handle);
+typedef int deregister_call(void *comm, void *handle);
+typedef int window_call(
+        void *comm, void *buffer, size_t bytes, void **ret_window, int flags);
+
+static bool is_untold(void *buffer)
+{
+	static atomic_bool said;
+	bool moves;
+
+	if (!ts_enter())
+		return false;
+	moves = ts_agent_moves((CUdeviceptr)(uintptr_t)buffer);
+	if (moves && !atomic_exchange(&said, true))
+		ts_log(TS_LOG_DEBUG, "memory that moves is not registered with "
+		                     "NCCL, which copies through its own");
+	ts_leave();
+	return moves;
+}
+
+static int register_buffer(register_call *real, void *comm, void *buffer,
+        size_t bytes, void **ret_handle)
+{
+	if (!real)
+		return STATUS_INTERNAL_ERROR;
+	if (!ret_handle || !is_untold(buffer))
+		return real(comm, buffer, bytes, ret_handle);
+	*ret_handle = &untold;
+	return STATUS_SUCCESS;
+}
+
+static int deregister_buffer(deregister_call *real, void *comm, void *handle)
+{
+	if (handle == &untold)
+		return STATUS_SUCCESS;
+	return real ? real(comm, handle) : STATUS_INTERNAL_ERROR;
+}
+
+#define REGISTERING(symbol)                                                    \
+	extern register_call ts_hook_##symbol __asm__(#symbol)                 \
+	        __attribute__((visibility("default")));                        \
+	int ts_hook_##symbol(                                                  \
+	        void *comm, void *buffer, size_t bytes, void **ret_handle)     \
+	{                                                                      \
+		return register_buffer(                                        \
+		        (register_call *)ts_library_real(TS_LIBRARY_##symbol,  \
+		                __builtin_return_address(0)),                  \
+		        comm, buffer, bytes, ret_handle);                      \
+	}
+REGISTERING(ncclCommRegister)
+REGISTERING(pncclCommRegister)
+
+#define DEREGISTERING(symbol)                                                  \
+	extern deregister_call ts_hook_##symbol __asm__(#symbol)               \
+	        __attribute__((visibility("default")));                        \
+	int ts_hook_##symbol(void *comm, void *handle)                         \
+	{                                                                      \
+		return deregister_buffer((deregister_call *)ts_library_real(   \
+		                                 TS_LIBRARY_##symbol,          \
+		                                 __builtin_return_address(0)), \
+		        comm, handle);                                         \
+	}
+DEREGISTERING(ncclCommDeregister)
+DEREGISTERING(pncclCommDeregister)
+
 static bool keep(void *buffer, size_t bytes)
 {
 	CUresult rc;
@@ -97,27 +173,20 @@ static bool keep(void *buffer, size_t bytes)
 	return rc == CUDA_SUCCESS;
 }
 
-#define REGISTERED(symbol, parameters, arguments)                              \
-	extern int ts_hook_##symbol parameters __asm__(#symbol)                \
+#define WINDOW(symbol)                                                         \
+	extern window_call ts_hook_##symbol __asm__(#symbol)                   \
 	        __attribute__((visibility("default")));                        \
-	int ts_hook_##symbol parameters                                        \
+	int ts_hook_##symbol(void *comm, void *buffer, size_t bytes,           \
+	        void **ret_window, int flags)                                  \
 	{                                                                      \
-		int(*real) parameters = (int(*) parameters)ts_library_real(    \
+		window_call *real = (window_call *)ts_library_real(            \
 		        TS_LIBRARY_##symbol, __builtin_return_address(0));     \
                                                                                \
 		if (!real)                                                     \
 			return STATUS_INTERNAL_ERROR;                          \
 		if (!keep(buffer, bytes))                                      \
 			return STATUS_CUDA_ERROR;                              \
-		return real arguments;                                         \
+		return real(comm, buffer, bytes, ret_window, flags);           \
 	}
-#define REGISTERED_BOTH(name, parameters, arguments)                           \
-	REGISTERED(nccl##name, parameters, arguments)                          \
-	REGISTERED(pnccl##name, parameters, arguments)
-
-REGISTERED_BOTH(CommRegister,
-        (void *comm, void *buffer, size_t bytes, void **ret_handle),
-        (comm, buffer, bytes, ret_handle))
-REGISTERED_BOTH(CommWindowRegister,
-        (void *comm, void *buffer, size_t bytes, void **ret_window, int flags),
-        (comm, buffer, bytes, ret_window, flags))
+WINDOW(ncclCommWindowRegister)
+WINDOW(pncclCommWindowRegister)

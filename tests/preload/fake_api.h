@@ -39,6 +39,9 @@ int ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id,
 int ncclCommCount(ncclComm_t comm, int *count);
 int ncclCommRegister(
         ncclComm_t comm, void *buffer, size_t bytes, void **handle);
+int ncclCommDeregister(ncclComm_t comm, void *handle);
+int ncclCommWindowRegister(
+        ncclComm_t comm, void *buffer, size_t bytes, void **window, int flags);
 int ncclAllReduce(const void *sent, void *received, size_t count, int type,
         int operation, ncclComm_t comm, void *stream);
 int ncclAllGather(const void *sent, void *received, size_t count, int type,

@@ -102,6 +102,17 @@ static void registered(void)
 	push_out(1, BUFFERS);
 	MUST(ncclCommRegister(comm, at(0), BUFFER_BYTES, &handle));
 	push_out(1, BUFFERS);
+	MUST(ncclCommDeregister(comm, handle));
+}
+
+static void window(void)
+{
+	ncclComm_t comm = communicator();
+	void *handle;
+
+	push_out(1, BUFFERS);
+	MUST(ncclCommWindowRegister(comm, at(0), BUFFER_BYTES, &handle, 0));
+	push_out(1, BUFFERS);
 }
 
 static void elsewhere(void)
@@ -211,6 +222,7 @@ int main(int argc, char **argv)
 	        {"collectives", collectives},
 	        {"groups", groups},
 	        {"registered", registered},
+	        {"window", window},
 	        {"elsewhere", elsewhere},
 	        {"convolution", convolution},
 	        {"layers", layers},

@@ -96,8 +96,12 @@ class Libraries(unittest.TestCase):
         )
         self.assertEqual(status["totals"]["collectives"], 1)
 
-    def test_registered_buffer_stays(self):
+    def test_nccl_is_not_told_of_a_buffer_that_moves(self):
         status, _, _ = self.work("registered")
+        self.assertEqual(status["devices"][0]["pinned_bytes"], 0)
+
+    def test_window_stays(self):
+        status, _, _ = self.work("window")
         self.assertEqual(status["devices"][0]["pinned_bytes"], BUFFER)
 
     def test_buffers_of_communicator_that_does_not_block_stay(self):
