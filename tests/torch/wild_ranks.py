@@ -8,9 +8,10 @@ from wild import TAGS, limit_of, limited
 TORCHRUN = ROOT / "build/venv/bin/torchrun"
 SCRIPT = WORKLOADS / "wild_ranks.py"
 RANKS = 2
+NCCL = "cpu:gloo,cuda:nccl"  # what is said of objects goes through gloo
 
 
-def ranks(wrapped, devices, steps=3, mode="cap"):
+def ranks(wrapped, devices, steps=3, mode="cap", backend="gloo"):
     """The same losses on every rank, and each within its limit."""
     spec = Spec(
         TORCHRUN,
@@ -22,6 +23,7 @@ def ranks(wrapped, devices, steps=3, mode="cap"):
             wrapped,
             f"--devices={devices}",
             f"--steps={steps}",
+            f"--backend={backend}",
         ),
         settings=(
             TAGS,
@@ -72,6 +74,14 @@ def all_cases():
         )
         for wrapped in ("data-parallel", "sharded")
         for devices in (1, 2)
+    ] + [
+        Case(
+            f"torch/wild/nccl/{wrapped}",
+            ranks,
+            full=True,
+            arguments=(wrapped, 2, 3, "cap", NCCL),
+        )
+        for wrapped in ("data-parallel", "sharded")
     ] + [
         Case(
             "torch/planned/ranks",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The public driver API as the real cuBLAS reaches it: libcuda.so.1 by dlopen,
- * its functions by cuGetProcAddress_v2, so that a preloaded interposer sees
- * the same look-ups and calls. Owns the function table, filled once under
+ * The public driver API as the real cuBLAS and NCCL reach it: libcuda.so.1 by
+ * dlopen, its functions by cuGetProcAddress_v2, so that a preloaded interposer
+ * sees the same look-ups and calls. Owns the function table, filled once under
  * pthread_once by the first thread that needs it and constant from then on.
  */
 #include "simblas.h"
@@ -46,7 +46,7 @@ static bool look_up(
 	                CUDA_SUCCESS &&
 	        *ret_at)
 		return true;
-	fprintf(stderr, "simgpu cublas: libcuda.so.1 has no %s\n", name);
+	fprintf(stderr, "simgpu: libcuda.so.1 has no %s\n", name);
 	return false;
 }
 
@@ -57,12 +57,12 @@ static void table_fill(void)
 	bool found = true;
 
 	if (!library) {
-		fprintf(stderr, "simgpu cublas: %s\n", dlerror());
+		fprintf(stderr, "simgpu: %s\n", dlerror());
 		return;
 	}
 	*(void **)&get = dlsym(library, "cuGetProcAddress_v2");
 	if (!get) {
-		fprintf(stderr, "simgpu cublas: %s\n", dlerror());
+		fprintf(stderr, "simgpu: %s\n", dlerror());
 		return;
 	}
 #define FIND_NAME(name) #name

@@ -63,6 +63,9 @@ struct sg_blas_handle {
 	X(cuCtxGetId, 12000)                                                   \
 	X(cuDeviceGetAttribute, 2000)                                          \
 	X(cuDevicePrimaryCtxRetain, 7000)                                      \
+	X(cuEventCreate, 2000)                                                 \
+	X(cuEventDestroy, 4000)                                                \
+	X(cuEventRecord, 2000)                                                 \
 	X(cuModuleLoadData, 2000)                                              \
 	X(cuModuleGetFunction, 2000)                                           \
 	X(cuModuleUnload, 2000)                                                \
@@ -70,7 +73,9 @@ struct sg_blas_handle {
 	X(cuMemAlloc, 3020)                                                    \
 	X(cuMemFree, 3020)                                                     \
 	X(cuMemcpyDtoHAsync, 3020)                                             \
+	X(cuStreamIsCapturing, 10000)                                          \
 	X(cuStreamSynchronize, 2000)                                           \
+	X(cuStreamWaitEvent, 3020)                                             \
 	X(cuThreadExchangeStreamCaptureMode, 10010)
 
 struct sg_blas_driver {

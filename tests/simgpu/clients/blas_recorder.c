@@ -213,6 +213,12 @@ static CUresult rec_synchronize(CUstream stream)
 	return CUDA_SUCCESS;
 }
 
+/* What the same table has for others than cuBLAS. */
+static CUresult rec_unused(void)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult rec_capture_mode(CUstreamCaptureMode *mode)
 {
 	CUstreamCaptureMode old = recorder.capture_mode;
@@ -242,6 +248,11 @@ static const struct {
         {"cuMemAlloc", (void *)rec_alloc},
         {"cuMemFree", (void *)rec_free},
         {"cuMemcpyDtoHAsync", (void *)rec_to_host},
+        {"cuEventCreate", (void *)rec_unused},
+        {"cuEventDestroy", (void *)rec_unused},
+        {"cuEventRecord", (void *)rec_unused},
+        {"cuStreamIsCapturing", (void *)rec_unused},
+        {"cuStreamWaitEvent", (void *)rec_unused},
         {"cuStreamSynchronize", (void *)rec_synchronize},
         {"cuThreadExchangeStreamCaptureMode", (void *)rec_capture_mode},
 };

@@ -6,6 +6,7 @@
  * sg_lock.
  */
 #include "tests/simgpu/driver/content.h"
+#include "tests/simgpu/driver/collective.h"
 #include "tests/simgpu/driver/content_exact.h"
 #include "tests/simgpu/driver/content_values.h"
 #include "tests/simgpu/driver/mutate.h"
@@ -161,6 +162,16 @@ static void device_write_parts(
 		device_write(va + (part->at - parts->parts[0].at), part->n,
 		        part->defined ? &part->piece : NULL, copy);
 	}
+}
+
+void sg_content_read(uint64_t va, uint64_t n, struct sg_parts *parts)
+{
+	device_read(va, n, parts);
+}
+
+void sg_content_write(uint64_t va, const struct sg_parts *parts)
+{
+	device_write_parts(va, parts, NULL);
 }
 
 /* ----------------------------------------------------------------- effects */
@@ -338,7 +349,7 @@ void sg_content_launch(const struct sg_launch *launch, struct sg_op *op)
 	static unsigned cap_parts;
 	uint64_t hash;
 
-	if (!sg_content_tagged())
+	if (!sg_content_tagged() || sg_collective_run(launch))
 		return;
 	if (cap_parts < op->n_accesses) {
 		parts = sg_xrealloc(parts, op->n_accesses * sizeof(*parts));

@@ -19,6 +19,10 @@ bool sg_content_tagged(void);
 /* Reads a table of n words in device memory. False where it holds no numbers
  * that are known. */
 bool sg_content_words(uint64_t va, unsigned n, uint64_t *words);
+/* Appends what device memory holds to parts; makes it hold them from va on, as
+ * a kernel does. */
+void sg_content_read(uint64_t va, uint64_t n, struct sg_parts *parts);
+void sg_content_write(uint64_t va, const struct sg_parts *parts);
 /* Do two ranges hold the same, as far as is known? */
 bool sg_content_same(uint64_t a, uint64_t b, uint64_t bytes);
 /* What the device memory that op writes holds now: as many as op has accesses,

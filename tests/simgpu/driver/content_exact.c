@@ -9,6 +9,7 @@
  * launch. Under sg_lock.
  */
 #include "tests/simgpu/driver/content_exact.h"
+#include "tests/simgpu/driver/collective.h"
 #include "tests/simgpu/driver/exact_check.h"
 #include "tests/simgpu/driver/kernel_proof.h"
 #include "tests/simgpu/exact/exact.h"
@@ -225,7 +226,8 @@ void sg_exact_launch(const struct sg_launch *launch, const struct sg_op *op)
 	guard.armed = 1;
 	if (sg_settings.check_ranges)
 		sg_exact_check_begin(op);
-	done = sg_proof_run(launch) || (run && run(&exact));
+	done = sg_proof_run(launch) || sg_collective_run(launch) ||
+	       (run && run(&exact));
 	guard.armed = 0;
 	if (sg_settings.check_ranges)
 		sg_exact_check_end(op, launch->fn->demangled);

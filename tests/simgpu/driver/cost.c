@@ -4,6 +4,7 @@
  * attention kernels from their parameter structs. Pure; called under sg_lock.
  */
 #include "tests/simgpu/driver/code.h"
+#include "tests/simgpu/driver/collective.h"
 #include "tests/simgpu/driver/kernels.h"
 
 #include <stdlib.h>
@@ -146,6 +147,8 @@ uint64_t sg_cost_kernel_ns(const struct sg_kernel_row *row,
 	struct attention sizes;
 
 	switch (row->rule) {
+	case SG_RULE_COLLECTIVE:
+		return sg_collective_ns(launch, model, bytes);
 	case SG_RULE_FLASH_FORWARD:
 	case SG_RULE_FLASH_BACKWARD:
 		sizes = flash_sizes(row, launch);

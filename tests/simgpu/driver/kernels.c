@@ -8,6 +8,7 @@
 #include "tests/simgpu/driver/kernels.h"
 #include "tests/simgpu/blas/simblas_params.h"
 #include "tests/simgpu/driver/code.h"
+#include "tests/simgpu/driver/collective.h"
 #include "tests/simgpu/driver/kernel_proof.h"
 #include "tests/simgpu/driver/tags.h"
 
@@ -368,6 +369,8 @@ static bool apply(const struct sg_kernel_row *row, struct sg_sketch *sketch)
 		return sg_rule_coordinates(sketch);
 	case SG_RULE_PROOF:
 		return sg_rule_proof(sketch);
+	case SG_RULE_COLLECTIVE:
+		return sg_rule_collective(sketch);
 	case SG_RULE_SCALE:
 		sketch->op->action.meaning = SG_MEANS_SCALE;
 		sg_list_operands(row, sketch);

@@ -31,6 +31,7 @@ enum sg_rule {
 	SG_RULE_SCALE,              /* listed; a gradient scaler's factor */
 	SG_RULE_COORDINATES,        /* write_indices of nonzero */
 	SG_RULE_PROOF,              /* looks at memory; kernel_proof.h */
+	SG_RULE_COLLECTIVE,         /* ranks exchange memory; collective.h */
 };
 
 enum {

@@ -27,7 +27,6 @@ from elf import Library  # noqa: E402
 # unversioned, and what stands for "not supported" in its status type.
 VENDOR = {
     "libcudnn": (("cudnn",), 3000),  # CUDNN_STATUS_NOT_SUPPORTED
-    "libnccl": (("nccl", "pnccl"), 5),  # ncclInvalidUsage
     "libcusparse": (("cusparse",), 10),  # CUSPARSE_STATUS_NOT_SUPPORTED
     "libcusparseLt": (("cusparseLt",), 10),
     "libcusolver": (("cusolver",), 9),  # CUSOLVER_STATUS_NOT_SUPPORTED
@@ -44,7 +43,7 @@ VENDOR = {
 # The simulator's own libraries.
 OWN = re.compile(
     r"lib(cuda\.so\.1|cudart\.so\.13|cublas\.so\.13|cublasLt\.so\.13"
-    r"|cupti\.so\.13|nvidia-ml\.so\.1)$"
+    r"|cupti\.so\.13|nccl\.so\.2|nvidia-ml\.so\.1)$"
 )
 
 # Wheels that carry a library rename it: libcudart.3eda8113.so.13.
@@ -53,7 +52,7 @@ HASHED = re.compile(r"^(lib[\w-]+)\.[0-9a-f]{8}(\.so\.\d+)$")
 # Functions that return a text (of an error that was named before), and those
 # that return a number which is no status: a pointer (none) or a version (none;
 # PyTorch asks for it by itself). Texts and versions are not named.
-TEXT = re.compile(r"(GetErrorString|GetLastErrorString|^ncclGetLastError)$")
+TEXT = re.compile(r"(GetErrorString|GetLastErrorString)$")
 ZERO = re.compile(r"^(nvshmem_malloc|nvshmem_ptr|nvshmemx_mc_ptr)$")
 QUIET = re.compile(
     r"^(cudnnGetVersion|cudnnGetCudartVersion|cudnnGetMaxDeviceVersion"

@@ -25,12 +25,12 @@ int cudnnCreate(void) { return 0; }
 long cudnnGetVersion(void) { return 9; }
 const char *cudnnGetErrorString(int s) { return ""; }
 """
-NCCL = "int ncclSend(void) { return 0; } int ncclUnused(void) { return 0; }"
+CUFILE = "int cuFileRead(void) { return 0; } int cuFileUnused(void) { return 0; }"
 WHEEL = """
 int cudnnCreate(void); long cudnnGetVersion(void);
-const char *cudnnGetErrorString(int); int ncclSend(void);
+const char *cudnnGetErrorString(int); int cuFileRead(void);
 int wheel_create(void) { return cudnnCreate(); }
-int wheel_send(void) { return ncclSend(); }
+int wheel_read(void) { return cuFileRead(); }
 long wheel_version(void) { return cudnnGetVersion(); }
 const char *wheel_text(void) { return cudnnGetErrorString(3000); }
 """
@@ -74,13 +74,13 @@ class MadeUpWheel(unittest.TestCase):
             CUDNN,
             f"-Wl,--version-script={self.vendor}/map",
         )
-        compile_library(self.vendor, "libnccl.so.2", NCCL)
+        compile_library(self.vendor, "libcufile.so.0", CUFILE)
         compile_library(
             self.wheel,
             "libtorch_cuda.so",
             WHEEL,
             f"{self.vendor}/libcudnn.so.9",
-            f"{self.vendor}/libnccl.so.2",
+            f"{self.vendor}/libcufile.so.0",
         )
         subprocess.run(
             [f"{HERE}/generate.py", "--out", self.stubs]
@@ -90,7 +90,7 @@ class MadeUpWheel(unittest.TestCase):
 
     def test_symbols_and_nodes(self):
         self.assertEqual(
-            sorted(os.listdir(self.stubs)), ["libcudnn.so.9", "libnccl.so.2"]
+            sorted(os.listdir(self.stubs)), ["libcudnn.so.9", "libcufile.so.0"]
         )
         self.assertLessEqual(
             {
@@ -100,9 +100,9 @@ class MadeUpWheel(unittest.TestCase):
             },
             exported(f"{self.stubs}/libcudnn.so.9"),
         )
-        nccl = exported(f"{self.stubs}/libnccl.so.2")
-        self.assertIn("ncclSend", nccl)
-        self.assertNotIn("ncclUnused", nccl)
+        cufile = exported(f"{self.stubs}/libcufile.so.0")
+        self.assertIn("cuFileRead", cufile)
+        self.assertNotIn("cuFileUnused", cufile)
         self.assertEqual(
             Library(f"{self.stubs}/libcudnn.so.9").soname, "libcudnn.so.9"
         )
@@ -112,7 +112,7 @@ class MadeUpWheel(unittest.TestCase):
 import ctypes
 wheel = ctypes.CDLL("{self.wheel}/libtorch_cuda.so")
 wheel.wheel_text.restype = ctypes.c_char_p
-print(wheel.wheel_create(), wheel.wheel_create(), wheel.wheel_send(),
+print(wheel.wheel_create(), wheel.wheel_create(), wheel.wheel_read(),
       wheel.wheel_version(), wheel.wheel_text().decode())
 """
         done = subprocess.run(
@@ -123,13 +123,13 @@ print(wheel.wheel_create(), wheel.wheel_create(), wheel.wheel_send(),
         )
         self.assertEqual(
             done.stdout,
-            "3000 3000 5 0 not supported by the simulated GPU\n",
+            "3000 3000 5007 0 not supported by the simulated GPU\n",
             done.stderr,
         )
         self.assertEqual(
             done.stderr,
             "simgpu: cudnnCreate is not supported\n"
-            "simgpu: ncclSend is not supported\n",
+            "simgpu: cuFileRead is not supported\n",
         )
 
 

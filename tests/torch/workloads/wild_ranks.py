@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A rank as torchrun starts it: data parallel or sharded, over gloo.
+"""A rank as torchrun starts it: data parallel or sharded, over gloo or nccl.
 
 Each rank writes its losses and a digest to a file of its own beside it, and
 rank 0 prints them all at the end.
@@ -49,10 +49,11 @@ def main():
         "--devices", type=int, default=1, help="ranks take turns on them"
     )
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--backend", default="gloo")
     args = parser.parse_args()
     rank = int(os.environ["RANK"])
     torch.cuda.set_device(rank % args.devices)
-    distributed.init_process_group("gloo")
+    distributed.init_process_group(args.backend)
     training = Training(f"rank {rank}")
     {"data-parallel": data_parallel, "sharded": sharded}[args.wrapped](
         training

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Ranks of the simulated NCCL: two devices of one thread in groups, and two
+ * processes with one rank each. SIMGPU_DEVICES=2; what is sent is uploaded, so
+ * that the same numbers come of tagged and of exact content.
+ */
+#include "mem_client.h"
+#include "tests/simgpu/nccl/nccl_api.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RANKS      2
+#define COUNT      1024u /* elements of what a rank gives another */
+#define DONE(call) ck_assert_int_eq((int)(call), ncclSuccess)
+
+static CUcontext ctx[RANKS];
+static CUstream stream[RANKS];
+static CUdeviceptr from[RANKS], to[RANKS]; /* RANKS * COUNT floats each */
+static ncclComm_t comm[RANKS];
+
+/* Element i of what a rank holds before. */
+static float given(int rank, unsigned i)
+{
+	return (float)(rank + 1) * 1000 + (float)i;
+}
+
+static void start_rank(int rank, int device)
+{
+	float values[RANKS * COUNT];
+
+	OK(cuDevicePrimaryCtxRetain(&ctx[rank], device));
+	OK(cuCtxSetCurrent(ctx[rank]));
+	OK(cuStreamCreate(&stream[rank], CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&from[rank], sizeof(values)));
+	OK(cuMemAlloc(&to[rank], sizeof(values)));
+	for (unsigned i = 0; i < RANKS * COUNT; i++)
+		values[i] = given(rank, i);
+	OK(cuMemcpyHtoD(from[rank], values, sizeof(values)));
+	OK(cuMemsetD32(to[rank], 0, RANKS * COUNT));
+	OK(cuCtxSynchronize());
+}
+
+static void start(void)
+{
+	OK(cuInit(0));
+	for (int i = 0; i < RANKS; i++)
+		start_rank(i, i);
+	DONE(ncclCommInitAll(comm, RANKS, NULL));
+}
+
+static float element(int rank, unsigned i)
+{
+	float value;
+
+	OK(cuCtxSetCurrent(ctx[rank]));
+	OK(cuMemcpyDtoHAsync(&value, to[rank] + i * sizeof(value),
+	        sizeof(value), stream[rank]));
+	OK(cuStreamSynchronize(stream[rank]));
+	return value;
+}
+
+static void holds(int rank, unsigned i, float value)
+{
+	ck_assert_float_eq(element(rank, i), value);
+}
+
+/* The same call of each rank, in a group. */
+#define EACH(call)                                                             \
+	do {                                                                   \
+		DONE(ncclGroupStart());                                        \
+		for (int r = 0; r < RANKS; r++)                                \
+			DONE(call);                                            \
+		DONE(ncclGroupEnd());                                          \
+	} while (0)
+#define FROM(r) ((const void *)(uintptr_t)from[r])
+#define TO(r)   ((void *)(uintptr_t)to[r])
+
+START_TEST(ranks_know_their_places)
+{
+	int number, version;
+
+	start();
+	for (int i = 0; i < RANKS; i++) {
+		DONE(ncclCommCount(comm[i], &number));
+		ck_assert_int_eq(number, RANKS);
+		DONE(ncclCommUserRank(comm[i], &number));
+		ck_assert_int_eq(number, i);
+		DONE(ncclCommCuDevice(comm[i], &number));
+		ck_assert_int_eq(number, i);
+	}
+	DONE(ncclGetVersion(&version));
+	ck_assert_int_ge(version, 20000);
+	for (int i = 0; i < RANKS; i++)
+		DONE(ncclCommDestroy(comm[i]));
+}
+END_TEST
+
+START_TEST(reductions)
+{
+	static const float of_5[] = {3010, 1005.f * 2005.f, 2005, 1005, 1505};
+
+	start();
+	for (int op = ncclSum; op <= ncclAvg; op++) {
+		EACH(ncclAllReduce(FROM(r), TO(r), COUNT, ncclFloat32,
+		        (ncclRedOp_t)op, comm[r], stream[r]));
+		for (int i = 0; i < RANKS; i++) {
+			holds(i, 5, of_5[op]);
+			holds(i, COUNT, 0);
+		}
+	}
+	EACH(ncclReduce(FROM(r), TO(r), COUNT, ncclFloat32, ncclMax, 1, comm[r],
+	        stream[r]));
+	holds(0, 7, 1507);
+	holds(1, 7, 2007);
+	EACH(ncclReduceScatter(FROM(r), TO(r), COUNT, ncclFloat32, ncclSum,
+	        comm[r], stream[r]));
+	holds(0, 7, 3014);
+	holds(1, 7, 3014 + 2 * COUNT);
+}
+END_TEST
+
+START_TEST(what_is_only_moved)
+{
+	start();
+	EACH(ncclBroadcast(
+	        FROM(r), TO(r), COUNT, ncclFloat32, 1, comm[r], stream[r]));
+	holds(0, 3, given(1, 3));
+	holds(1, 3, given(1, 3));
+	EACH(ncclAllGather(
+	        FROM(r), TO(r), COUNT, ncclFloat32, comm[r], stream[r]));
+	holds(0, COUNT + 3, given(1, 3));
+	holds(1, 3, given(0, 3));
+	EACH(ncclAlltoAll(
+	        FROM(r), TO(r), COUNT, ncclFloat32, comm[r], stream[r]));
+	holds(0, COUNT + 3, given(1, 3));
+	holds(1, 3, given(0, COUNT + 3));
+	EACH(ncclGather(
+	        FROM(r), TO(r), COUNT, ncclFloat32, 0, comm[r], stream[r]));
+	holds(0, COUNT + 4, given(1, 4));
+	EACH(ncclScatter(
+	        FROM(r), TO(r), COUNT, ncclFloat32, 0, comm[r], stream[r]));
+	holds(1, 4, given(0, COUNT + 4));
+	DONE(ncclGroupStart());
+	for (int r = 0; r < RANKS; r++) {
+		DONE(ncclSend(FROM(r), COUNT, ncclFloat32, 1 - r, comm[r],
+		        stream[r]));
+		DONE(ncclRecv(
+		        TO(r), COUNT, ncclFloat32, 1 - r, comm[r], stream[r]));
+	}
+	DONE(ncclGroupEnd());
+	holds(0, 9, given(1, 9));
+	holds(1, 9, given(0, 9));
+}
+END_TEST
+
+/* A kernel's launch is after what its stream had to do, and what comes on
+ * another stream of the communicator after it. */
+START_TEST(order_of_streams)
+{
+	CUstream other[RANKS];
+
+	start();
+	for (int i = 0; i < RANKS; i++) {
+		OK(cuCtxSetCurrent(ctx[i]));
+		OK(cuStreamCreate(&other[i], CU_STREAM_NON_BLOCKING));
+		OK(cuMemsetD32Async(from[i], 0, COUNT, stream[i]));
+	}
+	EACH(ncclAllReduce(FROM(r), TO(r), COUNT, ncclFloat32, ncclSum, comm[r],
+	        stream[r]));
+	EACH(ncclAllReduce(
+	        TO(r), TO(r), COUNT, ncclFloat32, ncclSum, comm[r], other[r]));
+	for (int i = 0; i < RANKS; i++) {
+		OK(cuCtxSetCurrent(ctx[i]));
+		OK(cuStreamSynchronize(other[i]));
+		holds(i, 5, 0);
+	}
+}
+END_TEST
+
+START_TEST(wrong_arguments)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUgraph graph;
+
+	start();
+	ck_assert_int_eq(ncclAllReduce(FROM(0), TO(0), COUNT, ncclFloat32,
+	                         ncclNumOps, comm[0], stream[0]),
+	        ncclInvalidArgument);
+	ck_assert_int_eq(ncclSend(FROM(0), COUNT, ncclFloat32, RANKS, comm[0],
+	                         stream[0]),
+	        ncclInvalidArgument);
+	ck_assert_int_eq(ncclBroadcast(FROM(0), TO(0), COUNT, ncclNumTypes, 0,
+	                         comm[0], stream[0]),
+	        ncclInvalidArgument);
+	ck_assert_int_eq(ncclCommDestroy((ncclComm_t)ctx), ncclInvalidArgument);
+	ck_assert_int_eq(ncclGroupEnd(), ncclInvalidUsage);
+	OK(cuCtxSetCurrent(ctx[0]));
+	OK(cuStreamBeginCapture(stream[0], mode));
+	ck_assert_int_eq(ncclAllReduce(FROM(0), TO(0), COUNT, ncclFloat32,
+	                         ncclSum, comm[0], stream[0]),
+	        ncclInvalidUsage);
+	OK(cuStreamEndCapture(stream[0], &graph));
+}
+END_TEST
+
+/* --------------------------------------------------------- two processes */
+
+static int pipes[2];
+
+/* Rank 1 of two, on device 1 of its own process; 0 is in the parent. */
+static void work(int rank)
+{
+	ncclComm_t half;
+	int count;
+
+	DONE(ncclAllReduce(FROM(rank), TO(rank), COUNT, ncclFloat32, ncclSum,
+	        comm[rank], stream[rank]));
+	holds(rank, 5, 3010);
+	/* More letters than have room on the way. */
+	for (unsigned i = 0; i < 100 && rank == 0; i++)
+		DONE(ncclSend((const char *)FROM(0) + i * sizeof(float), 1,
+		        ncclFloat32, 1, comm[0], stream[0]));
+	for (unsigned i = 0; i < 100 && rank == 1; i++)
+		DONE(ncclRecv((char *)TO(1) + i * sizeof(float), 1, ncclFloat32,
+		        0, comm[1], stream[1]));
+	if (rank == 1)
+		holds(1, 99, given(0, 99));
+	DONE(ncclCommSplit(comm[rank], 0, 1 - rank, &half, NULL));
+	DONE(ncclCommUserRank(half, &count));
+	ck_assert_int_eq(count, 1 - rank);
+	DONE(ncclCommDestroy(half));
+	DONE(ncclCommSplit(comm[rank], rank ? 3 : -1, 0, &half, NULL));
+	ck_assert_int_eq(half != NULL, rank == 1);
+	if (half)
+		DONE(ncclCommDestroy(half));
+}
+
+static void begin(int rank, ncclUniqueId *id)
+{
+	OK(cuInit(0));
+	start_rank(rank, rank);
+	if (rank == 0) {
+		DONE(ncclGetUniqueId(id));
+		ck_assert_int_eq(
+		        write(pipes[1], id, sizeof(*id)), (int)sizeof(*id));
+	} else {
+		ck_assert_int_eq(
+		        read(pipes[0], id, sizeof(*id)), (int)sizeof(*id));
+	}
+	DONE(ncclCommInitRank(&comm[rank], RANKS, *id, rank));
+}
+
+START_TEST(processes_exchange_what_they_hold)
+{
+	ncclUniqueId id;
+	int status;
+	pid_t other;
+
+	ck_assert_int_eq(pipe(pipes), 0);
+	fflush(NULL);
+	other = fork();
+	if (!other) {
+		begin(1, &id);
+		work(1);
+		DONE(ncclCommDestroy(comm[1]));
+		exit(0);
+	}
+	begin(0, &id);
+	work(0);
+	DONE(ncclCommDestroy(comm[0]));
+	ck_assert_int_eq(waitpid(other, &status, 0), other);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(a_process_that_ends_is_noticed)
+{
+	ncclResult_t error;
+	ncclUniqueId id;
+	pid_t other;
+
+	ck_assert_int_eq(pipe(pipes), 0);
+	fflush(NULL);
+	other = fork();
+	if (!other) {
+		begin(1, &id);
+		_exit(0);
+	}
+	begin(0, &id);
+	ck_assert_int_eq(ncclAllReduce(FROM(0), TO(0), COUNT, ncclFloat32,
+	                         ncclSum, comm[0], stream[0]),
+	        ncclRemoteError);
+	DONE(ncclCommGetAsyncError(comm[0], &error));
+	ck_assert_int_eq(error, ncclRemoteError);
+	DONE(ncclCommAbort(comm[0]));
+	ck_assert_int_eq(waitpid(other, NULL, 0), other);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	TCase *tests = tcase_create("nccl");
+
+	if (argc > 1 && !strcmp(argv[1], "processes")) {
+		tcase_add_test(tests, processes_exchange_what_they_hold);
+		tcase_add_test(tests, a_process_that_ends_is_noticed);
+	} else {
+		tcase_add_test(tests, ranks_know_their_places);
+		tcase_add_test(tests, reductions);
+		tcase_add_test(tests, what_is_only_moved);
+		tcase_add_test(tests, order_of_streams);
+		tcase_add_test(tests, wrong_arguments);
+	}
+	return client_run(tests, "nccl");
+}
