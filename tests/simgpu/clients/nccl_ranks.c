@@ -50,20 +50,24 @@ static void start(void)
 	DONE(ncclCommInitAll(comm, RANKS, NULL));
 }
 
-static float element(int rank, unsigned i)
+static uint32_t word(int rank, unsigned i)
 {
-	float value;
+	uint32_t bits;
 
 	OK(cuCtxSetCurrent(ctx[rank]));
-	OK(cuMemcpyDtoHAsync(&value, to[rank] + i * sizeof(value),
-	        sizeof(value), stream[rank]));
+	OK(cuMemcpyDtoHAsync(&bits, to[rank] + i * sizeof(bits), sizeof(bits),
+	        stream[rank]));
 	OK(cuStreamSynchronize(stream[rank]));
-	return value;
+	return bits;
 }
 
 static void holds(int rank, unsigned i, float value)
 {
-	ck_assert_float_eq(element(rank, i), value);
+	uint32_t bits = word(rank, i);
+	float found;
+
+	memcpy(&found, &bits, sizeof(found));
+	ck_assert_float_eq(found, value);
 }
 
 /* The same call of each rank, in a group. */
@@ -152,6 +156,38 @@ START_TEST(what_is_only_moved)
 	DONE(ncclGroupEnd());
 	holds(0, 9, given(1, 9));
 	holds(1, 9, given(0, 9));
+}
+END_TEST
+
+/* 16-bit numbers, two of them in each word that is read back. */
+START_TEST(half_precision)
+{
+	static const struct {
+		ncclDataType_t type;
+		unsigned word; /* what each rank gives */
+		uint32_t sum, mean;
+	} rows[] = {
+	        /* 1.5 and -2 */
+	        {ncclFloat16, 0xc0003e00, 0xc4004200, 0xc0003e00},
+	        {ncclBfloat16, 0xc0003fc0, 0xc0804040, 0xc0003fc0},
+	        /* the greatest, and the smallest that is not normal */
+	        {ncclFloat16, 0x00017bff, 0x00027c00, 0x00017bff},
+	};
+
+	start();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		for (int r = 0; r < RANKS; r++) {
+			OK(cuCtxSetCurrent(ctx[r]));
+			OK(cuMemsetD32Async(
+			        from[r], rows[i].word, COUNT, stream[r]));
+		}
+		EACH(ncclAllReduce(FROM(r), TO(r), 2 * COUNT, rows[i].type,
+		        ncclSum, comm[r], stream[r]));
+		ck_assert_uint_eq(word(1, 3), rows[i].sum);
+		EACH(ncclAllReduce(FROM(r), TO(r), 2 * COUNT, rows[i].type,
+		        ncclAvg, comm[r], stream[r]));
+		ck_assert_uint_eq(word(0, 3), rows[i].mean);
+	}
 }
 END_TEST
 
@@ -310,6 +346,7 @@ int main(int argc, char **argv)
 		tcase_add_test(tests, ranks_know_their_places);
 		tcase_add_test(tests, reductions);
 		tcase_add_test(tests, what_is_only_moved);
+		tcase_add_test(tests, half_precision);
 		tcase_add_test(tests, order_of_streams);
 		tcase_add_test(tests, wrong_arguments);
 	}

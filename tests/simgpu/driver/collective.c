@@ -78,7 +78,7 @@ static void pack(const struct sg_parts *parts, struct simnccl_message *out)
 {
 	struct packed *packed;
 	char *data;
-	uint64_t bytes = parts->n * sizeof(*packed);
+	uint64_t count, bytes = parts->n * sizeof(*packed);
 
 	for (unsigned i = 0; i < parts->n; i++)
 		if (parts->parts[i].defined &&
@@ -102,9 +102,10 @@ static void pack(const struct sg_parts *parts, struct simnccl_message *out)
 		data += part->n;
 	}
 	/* How many there are stands at the end. */
-	*(uint64_t *)(void *)data = parts->n;
+	count = parts->n;
+	memcpy(data, &count, sizeof(count));
 	out->data = packed;
-	out->bytes = (uint64_t)(data - (char *)packed) + sizeof(uint64_t);
+	out->bytes = (uint64_t)(data - (char *)packed) + sizeof(count);
 }
 
 /* What was sent, as if it began at @va; undefined where nothing is known. */

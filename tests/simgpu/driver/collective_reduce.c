@@ -5,6 +5,7 @@
 #include "tests/simgpu/driver/collective.h"
 #include "tests/simgpu/nccl/simnccl.h"
 
+#include <math.h>
 #include <string.h>
 
 unsigned sg_collective_type_bytes(int type)
@@ -34,9 +35,38 @@ static uint16_t to_bfloat16(float value)
 	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-#define SAME(x)  (x)
-#define FLOAT(x) ((float)(x))
-#define HALF(x)  ((_Float16)(x))
+static float of_half(uint16_t bits)
+{
+	int exponent = bits >> 10 & 31, fraction = bits & 1023;
+	float value;
+
+	if (exponent == 31)
+		value = fraction ? NAN : INFINITY;
+	else if (exponent)
+		value = ldexpf((float)(fraction + 1024), exponent - 25);
+	else
+		value = ldexpf((float)fraction, -24);
+	return bits & 0x8000 ? -value : value;
+}
+
+/* To nearest, ties to even. */
+static uint16_t to_half(float value)
+{
+	uint16_t sign = signbit(value) ? 0x8000 : 0;
+	float size = fabsf(value);
+	int exponent, steps;
+
+	if (isnan(value))
+		return sign | 0x7e00;
+	if (size >= 65520)
+		return sign | 0x7c00;
+	exponent = size < 0x1p-14f ? -14 : ilogbf(size);
+	steps = (int)rintf(ldexpf(size, 10 - exponent));
+	/* What rounds up to the next power of two carries over by itself. */
+	return (uint16_t)(sign | (((exponent + 14) << 10) + steps));
+}
+
+#define SAME(x) (x)
 
 /* One function a type: T in memory, M computed in. Sums of integers wrap, as
  * they do on a device. */
@@ -71,7 +101,7 @@ REDUCE(reduce_i32, int32_t, int64_t, SAME, SAME)
 REDUCE(reduce_u32, uint32_t, uint64_t, SAME, SAME)
 REDUCE(reduce_i64, int64_t, __int128, SAME, SAME)
 REDUCE(reduce_u64, uint64_t, unsigned __int128, SAME, SAME)
-REDUCE(reduce_f16, _Float16, float, FLOAT, HALF)
+REDUCE(reduce_f16, uint16_t, float, of_half, to_half)
 REDUCE(reduce_f32, float, float, SAME, SAME)
 REDUCE(reduce_f64, double, double, SAME, SAME)
 REDUCE(reduce_bf16, uint16_t, float, of_bfloat16, to_bfloat16)

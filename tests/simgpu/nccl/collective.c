@@ -32,6 +32,14 @@ static int begin(struct call *call, size_t count, ncclDataType_t type,
 	return 0;
 }
 
+static int begin_reduction(struct call *call, size_t count, ncclDataType_t type,
+        ncclRedOp_t op, struct sg_nccl_comm *comm, CUstream stream)
+{
+	return (unsigned)op < ncclNumOps
+	               ? begin(call, count, type, comm, stream)
+	               : -EINVAL;
+}
+
 /* The nth such part that begins at @buffer. */
 static uint64_t part_at(const struct call *call, const void *buffer, unsigned n)
 {
@@ -104,10 +112,10 @@ ncclResult_t ncclAllReduce(const void *sent, void *received, size_t count,
         ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, CUstream stream)
 {
 	struct call call;
-	int err = begin(&call, count, type, comm, stream);
+	int err = begin_reduction(&call, count, type, op, comm, stream);
 
-	if (err || (unsigned)op >= ncclNumOps)
-		return sg_nccl_status(comm, err ? err : -EINVAL);
+	if (err)
+		return sg_nccl_status(comm, err);
 	give_all(&call, sent);
 	combine(&call, received, op);
 	/* As a ring moves it: twice, less the part that stays. */
@@ -120,11 +128,12 @@ ncclResult_t ncclReduce(const void *sent, void *received, size_t count,
         CUstream stream)
 {
 	struct call call;
-	int err = is_rank(comm, root) ? begin(&call, count, type, comm, stream)
+	int err = is_rank(comm, root) ? begin_reduction(&call, count, type, op,
+	                                        comm, stream)
 	                              : -EINVAL;
 
-	if (err || (unsigned)op >= ncclNumOps)
-		return sg_nccl_status(comm, err ? err : -EINVAL);
+	if (err)
+		return sg_nccl_status(comm, err);
 	give(&call, part_at(&call, sent, 0), (unsigned)root);
 	if (call.rank == (unsigned)root)
 		combine(&call, received, op);
@@ -135,10 +144,10 @@ ncclResult_t ncclReduceScatter(const void *sent, void *received, size_t count,
         ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, CUstream stream)
 {
 	struct call call;
-	int err = begin(&call, count, type, comm, stream);
+	int err = begin_reduction(&call, count, type, op, comm, stream);
 
-	if (err || (unsigned)op >= ncclNumOps)
-		return sg_nccl_status(comm, err ? err : -EINVAL);
+	if (err)
+		return sg_nccl_status(comm, err);
 	for (unsigned i = 0; i < call.ranks; i++)
 		give(&call, part_at(&call, sent, i), i);
 	combine(&call, received, op);
