@@ -78,7 +78,7 @@ def all_cases():
         Case(
             f"torch/wild/nccl/{wrapped}",
             ranks,
-            full=True,
+            full=wrapped == "sharded",
             arguments=(wrapped, 2, 3, "cap", NCCL),
         )
         for wrapped in ("data-parallel", "sharded")
