@@ -7,6 +7,7 @@
 
 #include "agent/base/log.h"
 #include "agent/base/units.h"
+#include "agent/memline.h"
 #include "agent/planned_clock.h"
 #include "agent/planned_file.h"
 #include "agent/planned_internal.h"
@@ -55,6 +56,8 @@ void ts_planned_drop(struct ts_planned_entry *entry)
 	if (ts_planned.told == entry)
 		forget_told();
 	ts_remake_end_plan(entry->number);
+	/* The next one takes its place. */
+	entry->bucket->plans--;
 	ts_planned.in_vain = entry->carried ? 0 : ts_planned.in_vain + 1;
 	ts_planned_cache_drop(&ts_planned.cache, entry);
 	atomic_store(&ts_planned.has_plan, ts_planned.cache.count);
@@ -218,10 +221,21 @@ static void start_replays(struct ts_planned_entry *entry)
 	        (double)made->plan.replay_ns * 1e-6);
 }
 
+static uint64_t peak_of(const struct ts_recording *step)
+{
+	struct ts_memline line;
+
+	if (ts_memline_make(step, ts_memline_device(step), &line))
+		return 0;
+	ts_memline_finish(&line);
+	return line.peak_bytes;
+}
+
 /* Lock held. True where a plan was made. */
 static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
         const struct ts_replay_candidates *candidates)
 {
+	struct ts_planned_bucket *bucket;
 	struct ts_planned_entry *entry;
 	int rc;
 
@@ -233,6 +247,12 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
 		ts_planned.device = observed->devices[0].device;
 	else if (ts_planned.device != observed->devices[0].device)
 		return false;
+	bucket = ts_planned_bucket_of(
+	        &ts_planned.buckets, &observed->step, peak_of(&observed->step));
+	if (!ts_planned_bucket_may_plan(bucket)) {
+		ts_log(TS_LOG_DEBUG, "plan: steps of about this size have one");
+		return false;
+	}
 	entry = ts_planned_cache_oldest(&ts_planned.cache, ts_planned.in_force);
 	if (ts_planned.told == entry && entry->used)
 		forget_told();
@@ -247,6 +267,8 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
 		return false;
 	}
 	ts_planned_cache_add(&ts_planned.cache, entry);
+	entry->bucket = bucket;
+	bucket->plans++;
 	entry->number = ++ts_planned.figures.plans;
 	start_replays(entry);
 	ts_planned_say_plan(&entry->made.plan);
@@ -263,6 +285,7 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
 static void replace(
         struct ts_planned_entry *old, const struct ts_planned_entry *made)
 {
+	struct ts_planned_bucket *bucket = old->bucket;
 	uint64_t pager_ns = old->pager_ns;
 
 	if (ts_planned.in_force == old)
@@ -272,10 +295,14 @@ static void replace(
 	if (ts_planned.told == old && !made)
 		forget_told();
 	ts_planned_cache_drop(&ts_planned.cache, old);
-	if (!made)
+	if (!made) {
+		/* The next one takes its place. */
+		bucket->plans--;
 		return;
+	}
 	*old = *made;
 	old->pager_ns = pager_ns;
+	old->bucket = bucket;
 	ts_planned_cache_add(&ts_planned.cache, old);
 }
 

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "agent/observed.h"
+#include "agent/planned_bucket.h"
 #include "agent/planned_drift.h"
 #include "agent/planned_follow.h"
 #include "agent/planned_make.h"
@@ -23,6 +24,7 @@ struct ts_planned_entry {
 	json_t *json; /* the plan, as it is written */
 	/* What it was made for, which the tracker owns. */
 	const struct ts_observed *observed;
+	struct ts_planned_bucket *bucket;
 	struct ts_planned_drift drift;
 	uint64_t number;        /* differs from plan to plan; not 0 */
 	uint64_t pager_ns;      /* a step with the pager alone; 0: not known */

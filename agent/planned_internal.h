@@ -31,6 +31,7 @@ struct ts_planned {
 	/* Guarded by lock. */
 	int device;
 	struct ts_planned_cache cache;
+	struct ts_planned_buckets buckets;
 	struct ts_planned_entry *now;      /* op `at` of its step comes next */
 	struct ts_planned_entry *in_force; /* pages are as it wants them */
 	struct ts_planned_entry *told;     /* its plan is the file's */
@@ -38,7 +39,15 @@ struct ts_planned {
 	enum ts_planned_stand stand;
 	bool to_join; /* at the step's start the plan has to come into force */
 	uint32_t at;
-	uint64_t between;     /* ops since the last step ended */
+	uint64_t between; /* ops since the last step ended */
+	/*
+	 * Whole steps of one kind in a row, and ops since the last; so many
+	 * more than one there have to be where steps take turns.
+	 */
+	const struct ts_planned_entry *last;
+	unsigned int row, restless;
+	uint64_t apart;
+	bool joined; /* no step went by the plan since it was taken up */
 	unsigned int in_vain; /* plans without a good step, in a row */
 	unsigned int waits;   /* for the device, in vain, in a row */
 	unsigned int timed;   /* steps in a row that the clock saw */

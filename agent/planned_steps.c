@@ -30,6 +30,8 @@
 #define WAITS_IN_VAIN_MAX 3
 /* Whole steps that pass at most before a plan that was left is tried again. */
 #define WAIT_MAX 15
+/* Plans taken up in vain after which no more steps in a row are asked for. */
+#define RESTLESS_MAX 3
 /* Steps by the plan before one is taken for the same as all that follow. */
 #define SETTLING 2
 /* Every so many of those it is asked what others have of the memory; of the
@@ -50,9 +52,22 @@ void ts_planned_stand_off(void)
 	ts_planned.stand = TS_PLANNED_OFF;
 }
 
+/* How many steps like that have just passed in a row. */
+static unsigned int count_row(const struct ts_planned_entry *entry)
+{
+	bool again = entry == ts_planned.last &&
+	             ts_planned.apart <= entry->follow.n_ops + BETWEEN_TIMED;
+
+	ts_planned.row = again ? ts_planned.row + 1 : 1;
+	ts_planned.last = entry;
+	ts_planned.apart = 0;
+	return ts_planned.row;
+}
+
 void ts_planned_found_step(struct ts_planned_entry *entry)
 {
-	if (!entry || entry->declined)
+	if (!entry || entry->declined ||
+	        count_row(entry) <= ts_planned.restless)
 		return;
 	if (entry->phases.strange > STRANGE_MAX) {
 		ts_log(TS_LOG_DEBUG,
@@ -100,6 +115,9 @@ static void leave(const struct ts_follow_op *op, const struct ts_op *item)
 		if (entry->vain > WAIT_MAX)
 			entry->vain = WAIT_MAX;
 		entry->wait = entry->vain / 2;
+		/* So are others, where steps of several kinds take turns. */
+		if (ts_planned.joined && ts_planned.restless < RESTLESS_MAX)
+			ts_planned.restless++;
 	}
 	ts_planned_stand_off();
 	ts_planned_cache_rewind(&ts_planned.cache, entry, op ? at : 0);
@@ -128,6 +146,7 @@ static int join(struct ts_pager *pager)
 	}
 	ts_planned_end_force();
 	ts_planned.in_row = 0;
+	ts_planned.joined = true;
 	rc = ts_enforce_adopt(pager, &entry->made.pages, first_op(entry));
 	if (!rc) {
 		ts_planned.in_force = entry;
@@ -290,6 +309,12 @@ static void end_step(struct ts_pager *pager)
 	ts_planned_cost_step(false);
 	count_vmm_calls();
 	ts_planned.figures.steps++;
+	ts_planned.joined = false;
+	ts_planned.restless = 0;
+	ts_planned.last = entry;
+	ts_planned.row = 1;
+	ts_planned.apart = 0;
+	entry->bucket->steps++;
 	ts_planned.figures.astray += astray;
 	ts_planned.figures.missed += missed;
 	ts_planned.figures.doubted += atomic_exchange(&ts_planned.doubted, 0);
@@ -352,6 +377,7 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 	struct ts_planned_entry *entry = ts_planned.now;
 	uint64_t begin_ns = ts_planned_cost_begin();
 
+	ts_planned.apart++;
 	if (!entry) {
 		ts_planned_found_step(
 		        ts_planned_cache_push(&ts_planned.cache, op, item));

@@ -458,8 +458,11 @@ static void take_step(bool wait)
 		look_at_devices(&step);
 	if (!ts_recorder_saw_backward() && !atomic_load(&profiler.marked))
 		profiler.by_period = true;
-	else if (profiler.by_period)
+	else if (profiler.by_period) {
 		forget_periods();
+		/* Layers of the first forward went for steps. */
+		step.partial = true;
+	}
 	timed = profiler.shapes.timed;
 	shape = ts_shapes_note(&profiler.shapes, &step);
 	timed = profiler.shapes.timed - timed;

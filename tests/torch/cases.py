@@ -32,6 +32,7 @@ from capping import (
     run_capped,
     share_of_peak,
 )
+import buckets
 import content
 import drifting
 import exact
@@ -396,6 +397,7 @@ def all_cases():
         + planned.all_cases()
         + proving.all_cases()
         + drifting.all_cases()
+        + buckets.all_cases()
         + pressed.all_cases()
         + wild.all_cases()
         + wild_beside.all_cases()

@@ -444,8 +444,63 @@ START_TEST(a_plan_made_anew_that_was_never_right_stays)
 }
 END_TEST
 
+/* ----------------------------------------------------------------- buckets */
+
+/* Of as many ops as @family has letters. */
+static struct ts_planned_bucket *bucket(struct ts_planned_buckets *buckets,
+        const char *family, uint64_t peak_bytes)
+{
+	struct ts_rec_op ops[8] = {0};
+	struct ts_recording step = {.ops = ops, .op_count = strlen(family)};
+
+	for (size_t i = 0; i < step.op_count; i++)
+		ops[i].family = (uint64_t)family[i];
+	return ts_planned_bucket_of(buckets, &step, peak_bytes);
+}
+
+START_TEST(eight_buckets_reach_to_twice_the_size)
+{
+	struct ts_planned_buckets *buckets = calloc(1, sizeof(*buckets));
+
+	for (uint64_t bytes = 1000000; bytes < 2000000; bytes += 1000)
+		ck_assert_ptr_nonnull(bucket(buckets, "abc", bytes));
+	ck_assert_uint_le(buckets->count, 9);
+	ck_assert_uint_ge(buckets->count, 7);
+	ck_assert_ptr_eq(bucket(buckets, "abc", 1000000),
+	        bucket(buckets, "abc", 1001000));
+	ck_assert_ptr_ne(bucket(buckets, "abc", 1000000),
+	        bucket(buckets, "abd", 1000000));
+	/* There is an end to them. */
+	for (int i = 0; i < 60; i++)
+		for (char letter = 'p'; letter < 'v'; letter++)
+			bucket(buckets, (char[]){letter, '\0'}, 1ull << i);
+	ck_assert_uint_eq(buckets->count, TS_BUCKETS_MAX);
+	ck_assert_ptr_null(bucket(buckets, "x", 1));
+	free(buckets);
+}
+END_TEST
+
+START_TEST(a_plan_earns_the_next_one_of_its_bucket)
+{
+	struct ts_planned_bucket of = {0};
+
+	ck_assert(ts_planned_bucket_may_plan(&of));
+	of.plans = 1;
+	ck_assert(!ts_planned_bucket_may_plan(&of));
+	of.steps = 15;
+	ck_assert(!ts_planned_bucket_may_plan(&of));
+	of.steps = 16;
+	ck_assert(ts_planned_bucket_may_plan(&of));
+	of.plans = 2;
+	ck_assert(!ts_planned_bucket_may_plan(&of));
+	ck_assert(!ts_planned_bucket_may_plan(NULL));
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+	tcase_add_test(tcase, eight_buckets_reach_to_twice_the_size);
+	tcase_add_test(tcase, a_plan_earns_the_next_one_of_its_bucket);
 	tcase_add_test(tcase, steps_that_stay_off_make_a_plan_old);
 	tcase_add_test(tcase, single_steps_that_are_off_do_not);
 	tcase_add_test(tcase, a_plan_made_anew_that_was_never_right_stays);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/planned_bucket.h"
+
+#include <math.h>
+
+#include "agent/hash.h"
+
+/* The most that steps of a bucket need, by the least. */
+#define RATIO 1.1
+/* So many steps by the bucket's plans are worth the making of one more. */
+#define STEPS_A_PLAN 16
+
+static unsigned int class_of(uint64_t bytes)
+{
+	return bytes ? (unsigned int)(log((double)bytes) / log(RATIO)) : 0;
+}
+
+static uint64_t family_of(const struct ts_recording *step)
+{
+	uint64_t hash = TS_HASH_START;
+
+	for (size_t i = 0; i < step->op_count; i++)
+		hash = ts_hash_word(hash, step->ops[i].family);
+	return hash;
+}
+
+struct ts_planned_bucket *ts_planned_bucket_of(
+        struct ts_planned_buckets *buckets, const struct ts_recording *step,
+        uint64_t peak_bytes)
+{
+	unsigned int size_class = class_of(peak_bytes);
+	uint64_t family = family_of(step);
+	struct ts_planned_bucket *bucket = buckets->list;
+
+	for (; bucket < buckets->list + buckets->count; bucket++)
+		if (bucket->family == family &&
+		        bucket->size_class == size_class)
+			return bucket;
+	if (buckets->count == TS_BUCKETS_MAX)
+		return NULL;
+	buckets->count++;
+	*bucket = (struct ts_planned_bucket){family, size_class, 0, 0};
+	return bucket;
+}
+
+bool ts_planned_bucket_may_plan(const struct ts_planned_bucket *bucket)
+{
+	return bucket && bucket->plans <= bucket->steps / STEPS_A_PLAN;
+}
