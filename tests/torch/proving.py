@@ -8,7 +8,7 @@ those that must not be launched again are refused.
 
 import dataclasses
 
-from harness import TRAIN_GPT, WORKLOADS, Spec, run, run_once
+from harness import ROOT, TRAIN_GPT, WORKLOADS, Spec, run, run_once
 from planned import GPT as LARGE, check_plan, printed, share_of_peak, step_ms
 from runner import Case, expect, expect_equal
 
@@ -240,6 +240,59 @@ def looked_again(spec, percent, unstable):
         expect(part not in name, f"{name} is launched again by the plan")
 
 
+# What checked.py's layers have, and verdicts on parts of kernels' names.
+KEPT = {
+    "norm": {
+        "batch_norm_collect_statistics": "refused by rule",
+        "batch_norm_update_stats": "refused by rule",
+    },
+    "inplace": {"launch_clamp": "refused by rule"},
+    # The gate can be made again, but not from what is there by then.
+    "leaf": {"sigmoid_kernel": "proved"},
+    "atomics": {
+        "indexing_backward": "refused by rule",
+        "embedding_backward": "refused by rule",
+    },
+    "hidden": {"gemm_batched": "refused by rule"},
+    "random": {"GeluCUDAKernelImpl": "refused by proof"},
+}
+
+
+def kept(kinds, percent, least, settings=()):
+    """Values are given up and made again, and each activation is what it was
+    when it was made; the kernels that would make it otherwise are refused."""
+    spec = Spec(
+        WORKLOADS / "checked.py",
+        (*kinds, "--library", ROOT / "build/tests/torch/libwild_grouped.so"),
+    )
+    settings = (("SIMGPU_CONTENT", "tags"), *settings)
+    unlimited = run_once(dataclasses.replace(spec, settings=settings))
+    limit = share_of_peak(unlimited.report, percent)
+    base = proving(spec, limit, "tags")
+    outcome = run(
+        dataclasses.replace(base, settings=base.settings + settings)
+    )
+    steps = outcome.steps()
+    expect(all(step["looked"] for step in steps), "nothing was looked at")
+    wrong = [step["step"] for step in steps if not step["same"]]
+    expect(not wrong, f"activations that are not what they were: {wrong}")
+    # What differs at each launch does so for one launch more or less.
+    if "random" not in kinds:
+        expect_equal(outcome.out, unlimited.out, "output")
+    found = outcome.status["remade"]
+    print(f"  {found}")
+    expect(found["given_up"] >= least, f"{found}")
+    expect_equal(found["failed"], 0, f"{found}")
+    for kind in kinds:
+        for part, verdict in KEPT[kind].items():
+            verdicts = {
+                signature["replay"]["verdict"]
+                for signature in outcome.profile["signatures"]
+                if part in signature["name"]
+            }
+            expect_equal(verdicts, {verdict}, f"verdicts on {part}")
+
+
 def disturbed(spec, content, percent):
     """Other work between: what it needs is made again before its time."""
     found = remade(spec, content, percent, faster=False)
@@ -332,6 +385,25 @@ def all_cases():
         Case(
             "torch/remade/disturbed-exact",
             lambda: disturbed(small, "exact", 60),
+            full=True,
+        ),
+        Case(
+            "torch/remade/kept/rules",
+            lambda: kept(("norm", "inplace", "leaf", "atomics"), 60, 50),
+        ),
+        Case(
+            "torch/remade/kept/hidden",
+            lambda: kept(("hidden",), 60, 5),
+            full=True,
+        ),
+        Case(
+            "torch/remade/kept/random",
+            lambda: kept(
+                ("random",),
+                60,
+                100,
+                (("SIMGPU_UNSTABLE", "GeluCUDAKernelImpl@1"),),
+            ),
             full=True,
         ),
         Case(
