@@ -13,6 +13,7 @@ import shlex
 import statistics
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = pathlib.Path("build/demo")
@@ -27,29 +28,45 @@ LOSS = re.compile(r"^step .* loss ([0-9.]+)", re.M)
 PEAK = re.compile(r"^peak allocated (\d+) bytes, reserved (\d+) bytes", re.M)
 
 
-def train(name, environment):
-    """Run the example; returns what it printed and the device's report."""
+RUNS = {
+    "unlimited": "without a limit",
+    "cap": "inside the limit, by the pager alone",
+    "plan": "inside the limit, by a plan",
+}
+
+
+def announce(name, before_s):
+    """Which run begins and, once there was one, how long it may take."""
+    number = list(RUNS).index(name) + 1
+    takes = f"; about {before_s:.0f} s, as the last one" if before_s else ""
+    print(f"\n[{number}/{len(RUNS)}] {RUNS[name]}{takes}", flush=True)
+
+
+def train(name, environment, before_s=0):
+    """Run the example; what it printed, the device's report, its seconds."""
+    announce(name, before_s)
+    begun = time.monotonic()
     report = FOLDER / f"{name}-report.json"
     environment = {"SIMGPU_REPORT": str(report), **environment}
     words = [f"{k}={v}" for k, v in environment.items()]
-    print(f"\n$ {shlex.join(words)} \\\n    {shlex.join(TRAIN)}", flush=True)
-    process = subprocess.Popen(
+    print(f"$ {shlex.join(words)} \\\n    {shlex.join(TRAIN)}", flush=True)
+    lines = []
+    with subprocess.Popen(
         TRAIN,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         text=True,
-    )
-    lines = []
-    for line in process.stdout:
-        print(line, end="", flush=True)
-        lines.append(line)
-    if process.wait():
+    ) as process:
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line)
+    if process.returncode:
         sys.exit(f"demo: error: training ended with {process.returncode}")
     told = json.loads(report.read_text(encoding="utf-8"))
     wrong = complaint(told)
     if wrong:
         sys.exit(f"demo: error: {name}: {wrong}")
-    return "".join(lines), told
+    return "".join(lines), told, time.monotonic() - begun
 
 
 def size(count):
@@ -123,13 +140,17 @@ def main():
         "SIMGPU_CONTENT": "exact",
     }
 
-    free_output, free = train("unlimited", device)
+    print(
+        f"three runs of a GPT, on a simulated {args.sim} whose numbers this "
+        "machine's processor computes: one or two minutes on two idle cores"
+    )
+    free_output, free, took = train("unlimited", device)
     context = free["context_bytes"]  # no limit can be below it
     used = free["physical_peak_bytes"] - context
     limit = context + int(used * args.share / 100)
     columns = [column(free_output, free)]
     for mode in "cap", "plan":
-        output, report = train(mode, limited(device, limit, mode))
+        output, report, took = train(mode, limited(device, limit, mode), took)
         seen = load(f"{mode}-status")
         columns.append(column(output, report, limit, seen))
         if report["physical_peak_bytes"] > limit:

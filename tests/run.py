@@ -264,6 +264,7 @@ def all_cases():
             "checks/checkers", python_script("tests/checks/test_checkers.py")
         ),
         Case("checks/runner", python_script("tests/checks/test_runner.py")),
+        Case("checks/scripts", python_script("tests/checks/test_scripts.py")),
         Case("c/plain", lambda: meson_tests("build", {})),
     ]
     for name in SANITIZERS:
