@@ -71,13 +71,15 @@ void ts_agent_graph_gone(void)
 	/* Where none is seen the program makes them some other way. */
 	if (graphs->instances && !graphs->lost &&
 	        !ts_map_ceiling(&graphs->all, 0) &&
-	        !atomic_load(&ts_agent.capturing))
+	        !atomic_load(&ts_agent.capturing)) {
+		ts_agent_tables_of_graphs_end();
 		for (int device = 0; device < TS_AGENT_DEVICES; device++) {
 			struct ts_pager *pager = ts_agent_pager(device);
 
 			if (pager)
 				bytes += ts_pager_unpin_captured(pager);
 		}
+	}
 	ts_mutex_unlock(&graphs->lock);
 	if (bytes)
 		ts_log(TS_LOG_DEBUG, "no graph is left: %llu bytes may move",

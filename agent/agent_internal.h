@@ -60,6 +60,7 @@ struct ts_tables {
 	uint64_t opened;            /* so far; guarded by lock */
 	bool lost;                  /* one was not noted; guarded by lock */
 	atomic_bool any_open;
+	struct ts_map in_graphs; /* guarded by lock; see agent_scan.c */
 	atomic_ulong reads;  /* copies made to look into memory */
 	atomic_ulong pinned; /* blocks that stay since they are pointed to */
 };
@@ -155,6 +156,9 @@ void ts_tables_init(struct ts_tables *tables);
  * op of its signature was before, and where one was seen to write addresses.
  */
 void ts_agent_scan_written(const struct ts_op *op);
+
+/* No graph is left: what they wrote is looked into no more. */
+void ts_agent_tables_of_graphs_end(void);
 
 /*
  * Before an op: that what written tables name stays. CUDA_ERROR_OUT_OF_MEMORY

@@ -4,7 +4,9 @@
  * and those that a kernel has written. Reading one back costs a wait: of a
  * kernel's small blocks, unless its name tells that it writes plain numbers, it
  * is done at the first op of each signature, again where its parameters hold
- * addresses elsewhere, and each time where addresses were found.
+ * addresses elsewhere, and each time where addresses were found. What captured
+ * kernels write is looked into once a graph was launched, likewise; which graph
+ * it belongs to is not known.
  *
  * What a table names may not fit beside what stays. The op that wrote it runs
  * already: those that come after it are refused until it does.
@@ -152,6 +154,7 @@ void ts_tables_init(struct ts_tables *tables)
 {
 	ts_mutex_init(&tables->lock, TS_RANK_AGENT);
 	ts_map_init(&tables->writers);
+	ts_map_init(&tables->in_graphs);
 }
 
 /*
@@ -336,6 +339,134 @@ CUresult ts_agent_tables_settle(void)
 	return rc == CUDA_SUCCESS && lost ? CUDA_ERROR_OUT_OF_MEMORY : rc;
 }
 
+/* ------------------------------------------------------- written in graphs */
+
+/* What some captured kernel writes: small, and maybe addresses. */
+struct written {
+	struct ts_map_node node; /* by address */
+	size_t bytes;
+	CUdevice device;
+	bool looked, of_addresses;
+};
+
+static bool may_be_table(const struct ts_op *op, size_t use)
+{
+	return !op->uses[use].doubtful &&
+	       op->uses[use].access != TS_ACCESS_READ &&
+	       op->uses[use].bytes <= WRITTEN_BYTES_MAX;
+}
+
+/* Without memory for it a table is not looked into, as if it were larger. */
+static void note_captured(const struct ts_op *op, size_t use)
+{
+	struct ts_tables *tables = &ts_agent.tables;
+	struct written *made = calloc(1, sizeof(*made)), *written = NULL;
+	uint64_t address = op->uses[use].address;
+	struct ts_map_node *node;
+
+	ts_mutex_lock(&tables->lock);
+	node = ts_map_find(&tables->in_graphs, address);
+	if (node) {
+		written = ts_container_of(node, struct written, node);
+	} else if (made) {
+		ts_map_insert(&tables->in_graphs, &made->node, address);
+		written = made;
+		made = NULL;
+	}
+	if (written) {
+		written->device = op->ranges[use].device;
+		written->looked = false;
+		if (written->bytes < op->uses[use].bytes)
+			written->bytes = op->uses[use].bytes;
+	}
+	ts_mutex_unlock(&tables->lock);
+	free(made);
+}
+
+/* The next that is due from *at on; false: there is none. */
+static bool next_captured(
+        CUdevice device, uint64_t *at, struct written *ret_written)
+{
+	struct ts_tables *tables = &ts_agent.tables;
+	struct ts_map_node *node;
+	bool due = false;
+
+	ts_mutex_lock(&tables->lock);
+	while (!due && (node = ts_map_ceiling(&tables->in_graphs, *at))) {
+		*ret_written = *ts_container_of(node, struct written, node);
+		*at = node->key + 1;
+		due = ret_written->device == device &&
+		      (!ret_written->looked || ret_written->of_addresses);
+	}
+	ts_mutex_unlock(&tables->lock);
+	return due;
+}
+
+static void note_looked(uint64_t address, bool of_addresses)
+{
+	struct ts_tables *tables = &ts_agent.tables;
+	struct ts_map_node *node;
+	struct written *written;
+
+	ts_mutex_lock(&tables->lock);
+	node = ts_map_find(&tables->in_graphs, address);
+	if (node) {
+		written = ts_container_of(node, struct written, node);
+		written->looked = true;
+		written->of_addresses |= of_addresses;
+	}
+	ts_mutex_unlock(&tables->lock);
+}
+
+/* A graph was launched on @stream. */
+static void scan_captured(ts_stream_key stream)
+{
+	struct written written;
+	CUdevice device = -1;
+	uint64_t at = 0;
+
+	if (ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS)
+		return;
+	while (next_captured(device, &at, &written)) {
+		bool any = false;
+
+		if (scan(written.node.key, written.bytes, stream, true, &any) ==
+		        READING_SHORT)
+			note_open(written.node.key, written.bytes, device);
+		note_looked(written.node.key, any);
+	}
+}
+
+void ts_agent_tables_of_graphs_end(void)
+{
+	struct ts_tables *tables = &ts_agent.tables;
+	struct ts_map_node *node;
+
+	ts_mutex_lock(&tables->lock);
+	while ((node = ts_map_ceiling(&tables->in_graphs, 0))) {
+		ts_map_remove(&tables->in_graphs, node->key);
+		free(ts_container_of(node, struct written, node));
+	}
+	ts_mutex_unlock(&tables->lock);
+}
+
+/* ------------------------------------------------------------ after each op */
+
+/* What goes into a graph is only noted. */
+static void scan_launched(const struct ts_op *op)
+{
+	bool numbers = op->func && op->func->writes_numbers;
+
+	if (op->kind == TS_OP_GRAPH && !op->capturing &&
+	        !atomic_load(&ts_agent.capturing))
+		scan_captured(op->stream);
+	if (op->kind != TS_OP_LAUNCH || !op->capturing || numbers)
+		return;
+	for (size_t i = 0; i < op->count; i++)
+		if (may_be_table(op, i))
+			note_captured(op, i);
+}
+
 void ts_agent_scan_written(const struct ts_op *op)
 {
 	bool read = true, any = false, numbers;
@@ -344,9 +475,13 @@ void ts_agent_scan_written(const struct ts_op *op)
 	uint64_t key;
 
 	/* A collective ends when its peers begin: this thread may be theirs. */
-	if (op->kind != TS_OP_LAUNCH || op->collective || op->capturing ||
-	        !ts_agent_places() || atomic_load(&ts_agent.capturing))
+	if (op->collective || !ts_agent_places())
 		return;
+	if (op->kind != TS_OP_LAUNCH || op->capturing ||
+	        atomic_load(&ts_agent.capturing)) {
+		scan_launched(op);
+		return;
+	}
 	key = key_of(op);
 	/* The op's stream reaches the memory of its own device for certain. */
 	if (!is_due(op->signature, key) ||
@@ -357,9 +492,7 @@ void ts_agent_scan_written(const struct ts_op *op)
 		const struct ts_use *use = &op->uses[i];
 
 		/* What another stream may be at work on is not read. */
-		if (op->ranges[i].device != device || use->doubtful ||
-		        use->access == TS_ACCESS_READ ||
-		        use->bytes > WRITTEN_BYTES_MAX)
+		if (op->ranges[i].device != device || !may_be_table(op, i))
 			continue;
 		reading =
 		        scan(use->address, use->bytes, op->stream, true, &any);

@@ -27,6 +27,7 @@ ROOM = 64 << 20  # above the peak: no need to move anything
 TAGS = ("SIMGPU_CONTENT", "tags")
 ALLOCATOR = ROOT / "build/tests/torch/libwild_allocator.so"
 GROUPED = ROOT / "build/tests/torch/libwild_grouped.so"
+MAPS = ROOT / "build/tests/torch/libwild_maps.so"
 MEMORY = WORKLOADS / "wild_memory.py"
 
 
@@ -174,16 +175,27 @@ def pluggable():
     same_within(spec, ("loss", "digest", "calls True"))
 
 
-def tables(how, *options):
+def tables(how, *options, content="tags"):
     """Addresses that lie in device memory keep resident what they name."""
     spec = Spec(
         WORKLOADS / "wild_tables.py",
         (str(GROUPED), how, *options),
-        settings=(TAGS,),
+        settings=(("SIMGPU_CONTENT", content),),
     )
     outcome = same_within(spec, ("loss", "product digest"))
     pinned = outcome.status["tables"]["pinned_blocks"]
     expect(pinned >= 3, f"{pinned} blocks pinned")
+
+
+def tensor_maps(mode):
+    """What a tensor map describes is there whenever a kernel has the map."""
+    spec = Spec(
+        WORKLOADS / "wild_maps.py",
+        (str(MAPS),),
+        device="h200",
+        settings=(TAGS, ("TAPESWAP_MODE", mode)),
+    )
+    same_within(spec, ("loss", "tensor digest"))
 
 
 def driver_pools():
@@ -370,6 +382,20 @@ def all_cases():
             tables,
             full=True,
             arguments=("made",),
+        ),
+        Case(
+            "torch/wild/tables/made-in-a-graph",
+            lambda: tables("graph", "--unknown", content="exact"),
+            full=True,
+        ),
+        *(
+            Case(
+                f"torch/wild/tensor-maps/{mode}",
+                tensor_maps,
+                full=True,
+                arguments=(mode,),
+            )
+            for mode in ("cap", "plan")
         ),
         Case("torch/wild/driver-pools", driver_pools, full=True),
         Case(
