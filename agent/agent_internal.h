@@ -61,7 +61,7 @@ struct ts_tables {
 	bool lost;                  /* one was not noted; guarded by lock */
 	atomic_bool any_open;
 	struct ts_map in_graphs; /* guarded by lock; see agent_scan.c */
-	atomic_ulong reads;  /* copies made to look into memory */
+	atomic_ulong reads;      /* copies made to look into memory */
 	atomic_ulong pinned; /* blocks that stay since they are pointed to */
 };
 
