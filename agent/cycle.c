@@ -67,6 +67,12 @@ int ts_cycles_note(struct ts_cycles *cycles, const struct ts_recording *step,
 	struct ts_cycle_step made = {
 	        .step = *step, .shape = shape, .layout = layout_of(step)};
 
+	if (cycles->count) {
+		const struct ts_recording *before = &cycles->last[0].step;
+
+		made.between =
+		        step->first_op - (before->first_op + before->op_count);
+	}
 	made.step.words = NULL;
 	made.step.word_count = 0;
 	made.step.ops = copy(step->ops, step->op_count, sizeof(*step->ops));
@@ -88,12 +94,43 @@ int ts_cycles_note(struct ts_cycles *cycles, const struct ts_recording *step,
 	return 0;
 }
 
-unsigned int ts_cycles_period(const struct ts_cycles *cycles)
+/*
+ * How many shapes follow each other in turns, each another than the one before:
+ * 1 where the last two steps are alike.
+ */
+static unsigned int shapes_in_turn(const struct ts_cycles *cycles)
+{
+	const struct ts_cycle_step *last = cycles->last;
+
+	for (unsigned int c = 2; 2 * c <= cycles->count; c++) {
+		unsigned int same = 0;
+
+		while (same < c && last[same].shape == last[same + c].shape &&
+		        last[same].shape != last[same + 1].shape)
+			same++;
+		if (same == c)
+			return c;
+	}
+	return 1;
+}
+
+/* The steps until all is as it was, of shapes that take turns. */
+static unsigned int steps_in_turn(
+        const struct ts_cycles *cycles, unsigned int shapes)
+{
+	for (unsigned int i = shapes; i < cycles->count; i += shapes)
+		if (cycles->last[i].layout == cycles->last[0].layout &&
+		        cycles->last[i].shape == cycles->last[0].shape)
+			return i;
+	return 0;
+}
+
+/* Of one shape, whatever comes between. */
+static unsigned int steps_of_shape(const struct ts_cycles *cycles)
 {
 	const struct ts_cycle_step *last = &cycles->last[0];
 	unsigned int before = 1;
 
-	/* Steps of other shapes between: the one before of this one. */
 	while (before < cycles->count && last[before].shape != last->shape)
 		before++;
 	if (before >= cycles->count)
@@ -109,13 +146,25 @@ unsigned int ts_cycles_period(const struct ts_cycles *cycles)
 	return 0;
 }
 
+struct ts_cycle_found ts_cycles_find(const struct ts_cycles *cycles)
+{
+	struct ts_cycle_found found = {.shapes = shapes_in_turn(cycles)};
+
+	for (unsigned int i = 0; i < found.shapes && cycles->count; i++) {
+		found.id += cycles->last[i].shape;
+		found.torn |= i + 1 < found.shapes && cycles->last[i].between;
+	}
+	found.steps = found.shapes > 1 ? steps_in_turn(cycles, found.shapes)
+	                               : steps_of_shape(cycles);
+	return found;
+}
+
 /* ----------------------------------------------------------------- joining */
 
 struct join {
 	const struct ts_cycle_step *steps; /* the newest first */
-	unsigned int count;
+	unsigned int count, shapes;
 	struct ts_recording *to;
-	size_t op_count; /* of one step */
 };
 
 static const struct ts_recording *step_at(
@@ -127,21 +176,20 @@ static const struct ts_recording *step_at(
 /* What op has the number in the joined steps; work between has none. */
 static uint64_t number_of(const struct join *join, uint64_t number)
 {
-	const struct ts_recording *step = step_at(join, 0);
-	uint64_t base = step->first_op;
+	uint64_t at = step_at(join, 0)->first_op;
 
-	if (number == TS_NEVER || number <= base)
+	if (number == TS_NEVER || number <= at)
 		return number;
-	for (unsigned int i = join->count; i-- > 0;) {
-		step = step_at(join, i);
+	for (unsigned int i = 0; i < join->count; i++) {
+		const struct ts_recording *step = step_at(join, i);
+
 		if (number < step->first_op)
-			continue;
-		number -= step->first_op;
-		if (number > join->op_count)
-			number = join->op_count;
-		return base + i * join->op_count + number;
+			break;
+		if (number - step->first_op < step->op_count)
+			return at + (number - step->first_op);
+		at += step->op_count;
 	}
-	return base;
+	return at;
 }
 
 static int by_serial(const void *a, const void *b)
@@ -214,7 +262,9 @@ static int join_blocks(struct join *join)
 static void join_step(struct join *join, unsigned int index)
 {
 	const struct ts_recording *step = step_at(join, index);
-	const struct ts_recording *last = step_at(join, join->count - 1);
+	/* The last step of the same shape. */
+	const struct ts_recording *last = step_at(
+	        join, join->count - join->shapes + index % join->shapes);
 	struct ts_recording *to = join->to;
 
 	for (size_t i = 0; i < step->op_count; i++) {
@@ -239,32 +289,48 @@ static void join_step(struct join *join, unsigned int index)
 	}
 }
 
-int ts_cycles_join(const struct ts_cycles *cycles, unsigned int steps,
-        struct ts_recording *ret_joined)
+/* A step of each shape; or unknown. */
+static uint64_t duration_of(const struct join *join)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < join->shapes; i++) {
+		uint64_t ns = join->steps[i].step.duration_ns;
+
+		if (ns == TS_UNKNOWN_NS)
+			return ns;
+		sum += ns;
+	}
+	return sum;
+}
+
+int ts_cycles_join(const struct ts_cycles *cycles,
+        const struct ts_cycle_found *found, struct ts_recording *ret_joined)
 {
 	struct join join = {.steps = cycles->last,
-	        .count = steps,
-	        .to = ret_joined,
-	        .op_count = cycles->last[0].step.op_count};
+	        .count = found->steps,
+	        .shapes = found->shapes,
+	        .to = ret_joined};
 	const struct ts_recording *first = step_at(&join, 0);
-	size_t uses = 0;
+	size_t uses = 0, ops = 0;
 	int rc;
 
-	for (unsigned int i = 0; i < steps; i++)
+	for (unsigned int i = 0; i < join.count; i++) {
 		uses += step_at(&join, i)->use_count;
+		ops += step_at(&join, i)->op_count;
+	}
 	*ret_joined = (struct ts_recording){.first_op = first->first_op,
 	        .first_launch = first->first_launch,
-	        .duration_ns = TS_UNKNOWN_NS,
+	        .duration_ns = duration_of(&join),
 	        .partial = first->partial};
-	ret_joined->ops =
-	        malloc((steps * join.op_count + 1) * sizeof(*ret_joined->ops));
+	ret_joined->ops = malloc((ops + 1) * sizeof(*ret_joined->ops));
 	ret_joined->uses = malloc((uses + 1) * sizeof(*ret_joined->uses));
 	rc = ret_joined->ops && ret_joined->uses ? join_blocks(&join) : -ENOMEM;
 	if (rc) {
 		ts_recording_finish(ret_joined);
 		return rc;
 	}
-	for (unsigned int i = 0; i < steps; i++)
+	for (unsigned int i = 0; i < join.count; i++)
 		join_step(&join, i);
 	return 0;
 }

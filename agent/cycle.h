@@ -13,12 +13,25 @@
 #include "agent/recording.h"
 
 /* Steps that may have to pass until blocks are back in their places. */
-#define TS_CYCLE_MAX 4
+#define TS_CYCLE_MAX 6
 
 struct ts_cycle_step {
 	struct ts_recording step; /* without its words */
 	uint64_t shape;           /* hash of the shape it has */
 	uint64_t layout;          /* of where its large blocks lie */
+	uint64_t between;         /* ops since the step before it */
+};
+
+/* Steps that only together come again. */
+struct ts_cycle_found {
+	/* Until large blocks are back in their places; 0: they were not. */
+	unsigned int steps;
+	/* Shapes that take turns, as where two optimizers do: these follow each
+	 * other; a divisor of steps. */
+	unsigned int shapes;
+	/* Something else is done between them: they begin with another. */
+	bool torn;
+	uint64_t id; /* of these shapes, with whichever they begin */
 };
 
 struct ts_cycles {
@@ -35,19 +48,16 @@ int ts_cycles_note(struct ts_cycles *cycles, const struct ts_recording *step,
 /* What comes next does not follow what was noted. */
 void ts_cycles_forget(struct ts_cycles *cycles);
 
-/*
- * After how many steps like the last one large blocks were back in their
- * places; 0: they were not.
- */
-unsigned int ts_cycles_period(const struct ts_cycles *cycles);
+/* How the last step comes again. */
+struct ts_cycle_found ts_cycles_find(const struct ts_cycles *cycles);
 
 /*
- * The last @steps steps, which there are and which are of one shape, as one.
- * Work between them is left out; the last one's times are those of all. 0 or
- * -ENOMEM.
+ * The last steps, as they were found, as one: work between them is left out,
+ * the last one's times of a shape are those of all, and its duration is that
+ * of one step of each shape. 0 or -ENOMEM.
  */
-int ts_cycles_join(const struct ts_cycles *cycles, unsigned int steps,
-        struct ts_recording *ret_joined);
+int ts_cycles_join(const struct ts_cycles *cycles,
+        const struct ts_cycle_found *found, struct ts_recording *ret_joined);
 
 /* Where the large blocks lie that an op touches; 0: there are none. */
 uint64_t ts_cycle_place(

@@ -228,7 +228,7 @@ struct ts_observed *ts_observed_create(struct ts_recording *step,
 }
 
 int ts_observed_add_cycle(struct ts_observed *observed,
-        struct ts_recording *joined, unsigned int steps,
+        struct ts_recording *joined, const struct ts_cycle_found *found,
         const struct ts_device_facts *facts)
 {
 	struct ts_observed_cycle *cycle = calloc(1, sizeof(*cycle));
@@ -242,7 +242,8 @@ int ts_observed_add_cycle(struct ts_observed *observed,
 		ts_recording_finish(joined);
 		return rc;
 	}
-	cycle->steps = steps;
+	cycle->id = found->id;
+	cycle->rounds = found->steps / found->shapes;
 	cycle->step = *joined;
 	memset(joined, 0, sizeof(*joined));
 	observed->cycle = cycle;

@@ -16,6 +16,7 @@
 #ifndef TS_OBSERVED_H
 #define TS_OBSERVED_H
 
+#include "agent/cycle.h"
 #include "agent/recording.h"
 #include "agent/values.h"
 #include "agent/words.h"
@@ -32,7 +33,9 @@ struct ts_observed_device {
 
 /* Steps in a row as one; its ops have no words (cycle.h). */
 struct ts_observed_cycle {
-	unsigned int steps;
+	uint64_t id; /* of the shapes that take turns */
+	/* So often all shapes come, with large blocks in other places. */
+	unsigned int rounds;
 	struct ts_recording step;
 	struct ts_observed_device device; /* the first of the step's */
 };
@@ -57,9 +60,10 @@ struct ts_observed {
 	/* The one with most bytes first. */
 	struct ts_observed_device *devices;
 	size_t device_count;
-	/* Where large blocks take turns in their places from step to step: the
-	 * steps until all are back; or NULL. */
+	/* Where large blocks take turns in their places from step to step, or
+	 * steps of several shapes do: all until it comes again; or NULL. */
 	struct ts_observed_cycle *cycle;
+	bool in_turn; /* with steps of other shapes */
 };
 
 /*
@@ -69,10 +73,10 @@ struct ts_observed {
 struct ts_observed *ts_observed_create(struct ts_recording *step,
         const struct ts_shape *shape, const struct ts_device_facts *facts);
 
-/* @joined, whose content is taken over in any case, is @steps such steps. 0, or
- * a negative errno: then it has no cycle. */
+/* @joined, whose content is taken over in any case, is what was found. 0, or a
+ * negative errno: then it has no cycle. */
 int ts_observed_add_cycle(struct ts_observed *observed,
-        struct ts_recording *joined, unsigned int steps,
+        struct ts_recording *joined, const struct ts_cycle_found *found,
         const struct ts_device_facts *facts);
 void ts_observed_destroy(struct ts_observed *observed);
 

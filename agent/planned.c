@@ -170,7 +170,7 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 		ts_planned_say_none(least_bytes);
 	if (rc)
 		return rc;
-	tell_all(&entry->made, &survey, cycle ? cycle->steps : 1);
+	tell_all(&entry->made, &survey, cycle ? cycle->rounds : 1);
 	entry->json = ts_planned_file_json(&entry->made, observed);
 	entry->observed = observed;
 	entry->drift.expected_ns = entry->made.plan.predicted_step_ns;
@@ -180,10 +180,11 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 
 /* What is known of the pager's own steps: are they to be timed first? */
 static void compare_first(
-        struct ts_planned_entry *entry, const struct ts_recording *step)
+        struct ts_planned_entry *entry, const struct ts_observed *observed)
 {
 	const struct ts_plan *plan = &entry->made.plan;
-	uint64_t pager_ns = step->duration_ns;
+	uint64_t pager_ns = observed->cycle ? observed->cycle->step.duration_ns
+	                                    : observed->step.duration_ns;
 
 	if (pager_ns == TS_UNKNOWN_NS)
 		return;
@@ -242,6 +243,12 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
 	if (ts_planned.in_vain >= PLANS_IN_VAIN_MAX ||
 	        ts_planned_cache_find(&ts_planned.cache, &observed->step))
 		return false;
+	/* Steps that take turns with others are planned for together. */
+	if (observed->in_turn &&
+	        (!observed->cycle ||
+	                ts_planned_cache_has_cycle(
+	                        &ts_planned.cache, observed->cycle->id)))
+		return false;
 	/* Plans are for one device: that of the first. */
 	if (!ts_planned.cache.count)
 		ts_planned.device = observed->devices[0].device;
@@ -274,7 +281,7 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
 	ts_planned_say_plan(&entry->made.plan);
 	if (!ts_planned.told)
 		ts_planned.told = entry;
-	compare_first(entry, &observed->step);
+	compare_first(entry, observed);
 	if (!ts_planned.now)
 		catch_up(entry, &observed->step);
 	atomic_store(&ts_planned.has_plan, true);
@@ -331,7 +338,7 @@ static bool replace_plan(struct ts_pager *pager,
 	old->number = ++ts_planned.figures.plans;
 	ts_planned_clock_forget();
 	if (!old->pager_ns)
-		compare_first(old, &observed->step);
+		compare_first(old, observed);
 	start_replays(old);
 	catch_up(old, &observed->step);
 	return true;

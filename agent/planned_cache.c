@@ -21,15 +21,17 @@ int ts_planned_cache_follow(
         struct ts_planned_entry *entry, const struct ts_observed *observed)
 {
 	const struct ts_observed_cycle *cycle = observed->cycle;
-	const struct ts_recording *step = &observed->step;
-	uint32_t n = (uint32_t)step->op_count;
+	const struct ts_recording *step =
+	        cycle ? &cycle->step : &observed->step;
+	unsigned int rounds = cycle ? cycle->rounds : 1;
+	uint32_t n = (uint32_t)(step->op_count / rounds);
 	struct ts_follow_op *ops = malloc(n * sizeof(*ops));
 	int rc;
 
 	if (!ops)
 		return -ENOMEM;
-	ts_phases_init(&entry->phases, cycle ? &cycle->step : step,
-	        cycle ? cycle->steps : 1);
+	ts_phases_init(&entry->phases, step, rounds);
+	entry->cycle_id = cycle && observed->in_turn ? cycle->id : 0;
 	for (uint32_t i = 0; i < n; i++)
 		ops[i] = (struct ts_follow_op){
 		        step->ops[i].signature, step->ops[i].stream};
@@ -45,6 +47,15 @@ struct ts_planned_entry *ts_planned_cache_find(
 		if (is_for(&cache->entries[i], step))
 			return &cache->entries[i];
 	return NULL;
+}
+
+bool ts_planned_cache_has_cycle(
+        const struct ts_planned_cache *cache, uint64_t id)
+{
+	for (int i = 0; i < TS_PLANS_MAX; i++)
+		if (cache->entries[i].used && cache->entries[i].cycle_id == id)
+			return true;
+	return false;
 }
 
 struct ts_planned_entry *ts_planned_cache_oldest(

@@ -19,9 +19,10 @@
 
 struct ts_planned_entry {
 	struct ts_follow follow;
-	struct ts_planned_plan made; /* for phases.steps steps in a row */
+	struct ts_planned_plan made; /* for as many in a row as phases */
 	struct ts_phases phases;
-	json_t *json; /* the plan, as it is written */
+	uint64_t cycle_id; /* of shapes that take turns; 0: there is one */
+	json_t *json;      /* the plan, as it is written */
 	/* What it was made for, which the tracker owns. */
 	const struct ts_observed *observed;
 	struct ts_planned_bucket *bucket;
@@ -53,6 +54,10 @@ int ts_planned_cache_follow(
 /* The entry for steps like @step, or NULL. */
 struct ts_planned_entry *ts_planned_cache_find(
         struct ts_planned_cache *cache, const struct ts_recording *step);
+
+/* True where there is one for shapes that take turns, with this id. */
+bool ts_planned_cache_has_cycle(
+        const struct ts_planned_cache *cache, uint64_t id);
 
 /* A free place, or else what was used longest ago; but not @keep. */
 struct ts_planned_entry *ts_planned_cache_oldest(

@@ -104,9 +104,9 @@ json_t *ts_planned_file_json(
 
 	write_hash(observed, hash);
 	json_object_set_new(root, "tape", json_string(hash));
-	if (observed->cycle)
+	if (observed->cycle && observed->cycle->rounds > 1)
 		json_object_set_new(root, "cycle_steps",
-		        json_integer(observed->cycle->steps));
+		        json_integer(observed->cycle->rounds));
 	json_object_set_new(root, "chunks",
 	        json_pack("{s:I, s:I, s:I, s:I, s:I}", "moving_bytes",
 	                (json_int_t)made->moving_bytes, "needed",

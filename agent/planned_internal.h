@@ -52,6 +52,15 @@ struct ts_planned {
 	unsigned int waits;   /* for the device, in vain, in a row */
 	unsigned int timed;   /* steps in a row that the clock saw */
 	unsigned int in_row;  /* steps by the plan since it was taken up */
+	/*
+	 * Where the plan was left in the middle of a step, which may go on: the
+	 * plan, before which op, and how many of those that come then came.
+	 */
+	struct ts_planned_entry *torn;
+	uint64_t torn_number; /* its number: it may have gone since */
+	uint32_t torn_at, torn_ops;
+	bool mending;         /* the step at hand was taken up like this */
+	unsigned int mended;  /* so often since a step went by whole */
 	uint64_t vmm_calls;   /* when the last of these ended */
 	uint64_t other_bytes; /* that others had when it was */
 	bool rewrite;         /* the file offers what was dropped */

@@ -194,6 +194,41 @@ static int hold_all(struct work *work, const struct ts_graph *g)
 	return rc;
 }
 
+/* It went when it was used last, by the plan. */
+static bool has_gone(
+        const struct work *work, const struct ts_graph *g, uint32_t range)
+{
+	for (uint32_t k = work->first_gap[range];
+	        k < work->first_gap[range + 1]; k++) {
+		uint32_t gap = work->gap_list[k];
+
+		if (work->run.gaps[gap].away &&
+		        is_last(work, &g->gaps[gap], range))
+			return true;
+	}
+	return false;
+}
+
+/* What leaves at its end whatever the plan says. */
+static void list_leaving(
+        struct work *work, const struct ts_graph *g, struct ts_planned_plan *to)
+{
+	const struct ts_planned_run *run = &work->run;
+
+	for (uint32_t i = 0; i < work->view->n_ranges; i++) {
+		const struct ts_planned_range *range = &work->view->ranges[i];
+
+		if (!range->leaves || has_gone(work, g, i))
+			continue;
+		work->moves[work->n_moves++] =
+		        (struct ts_planned_move){.op = range->end % run->n_ops,
+		                .range = i,
+		                .tick = run->end_tick[range->end - 1],
+		                .copies = true};
+		to->plan.swap_bytes += range->bytes;
+	}
+}
+
 /* What leaves by the plan, and comes again. */
 static int list_moves(
         struct work *work, const struct ts_graph *g, struct ts_planned_plan *to)
@@ -201,7 +236,8 @@ static int list_moves(
 	const struct ts_planned_run *run = &work->run;
 
 	free(work->moves);
-	work->moves = malloc((2ull * g->n_gaps + 1) * sizeof(*work->moves));
+	work->moves = malloc((2ull * g->n_gaps + work->view->n_ranges + 1) *
+	                     sizeof(*work->moves));
 	if (!work->moves)
 		return -ENOMEM;
 	work->n_moves = 0;
@@ -226,6 +262,7 @@ static int list_moves(
 		        .take = true,
 		        .copies = !gap->replayed};
 	}
+	list_leaving(work, g, to);
 	return ts_planned_predict(work->view, &to->pages,
 	        &(struct ts_planned_extras){.moves = work->moves,
 	                .n_moves = work->n_moves,
@@ -684,7 +721,7 @@ static int search_more(struct work *work, int rc, struct ts_planned_plan *plan)
 	return rc;
 }
 
-int ts_planned_make(const struct ts_planned_step *step,
+static int make(const struct ts_planned_step *step, bool lets_go,
         struct ts_planned_plan *ret_plan, uint64_t *ret_least_bytes)
 {
 	struct work work = {
@@ -694,8 +731,8 @@ int ts_planned_make(const struct ts_planned_step *step,
 	struct ts_graph graph;
 	int rc;
 
-	rc = ts_planned_view_make(
-	        step->step, step->profile, step->values, step->survey, &view);
+	rc = ts_planned_view_make(step->step, step->profile, step->values,
+	        step->survey, lets_go, &view);
 	if (rc)
 		return rc;
 	work.view = &view;
@@ -709,8 +746,7 @@ int ts_planned_make(const struct ts_planned_step *step,
 		ts_graph_finish(&graph);
 		rc = search_more(&work, rc, ret_plan);
 	}
-	if (ret_least_bytes)
-		*ret_least_bytes = limit_for(&work, work.least_chunks);
+	*ret_least_bytes = limit_for(&work, work.least_chunks);
 	if (rc)
 		ts_planned_view_finish(&view);
 	else
@@ -719,5 +755,21 @@ int ts_planned_make(const struct ts_planned_step *step,
 	free(work.gap_list);
 	free(work.holds);
 	free(work.moves);
+	return rc;
+}
+
+int ts_planned_make(const struct ts_planned_step *step,
+        struct ts_planned_plan *ret_plan, uint64_t *ret_least_bytes)
+{
+	uint64_t least_bytes = 0, other_bytes = 0;
+	int rc = make(step, false, ret_plan, &least_bytes);
+
+	if (rc == -ENOSPC) {
+		rc = make(step, true, ret_plan, &other_bytes);
+		if (!least_bytes || (other_bytes && other_bytes < least_bytes))
+			least_bytes = other_bytes;
+	}
+	if (ret_least_bytes)
+		*ret_least_bytes = least_bytes;
 	return rc;
 }

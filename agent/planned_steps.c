@@ -40,6 +40,16 @@
 #define MEMORY_PART  100
 /* So many steps of either are timed before they are compared. */
 #define TIMED_STEPS 2
+/*
+ * A step that was left goes on where so many of the ops came that came next,
+ * and one in so many of all; and so often at most until one goes by whole. Not
+ * where it had gone on for more than a few ops: then it is of another kind.
+ */
+#define GOES_ON     8
+#define GOES_ON_OF  16
+#define GOES_ON_MAX 64
+#define MENDED_MAX  2
+#define BEGUN_MAX   16
 /* So many steps in a row may have their large blocks where no plan has them. */
 #define STRANGE_MAX 3
 
@@ -49,6 +59,7 @@ void ts_planned_stand_off(void)
 	ts_planned.timed = 0;
 	ts_planned.in_row = 0;
 	ts_planned.now = NULL;
+	ts_planned.mending = false;
 	ts_planned.stand = TS_PLANNED_OFF;
 }
 
@@ -79,6 +90,7 @@ void ts_planned_found_step(struct ts_planned_entry *entry)
 		entry->wait--;
 		return;
 	}
+	ts_planned.torn = NULL;
 	ts_planned.now = entry;
 	ts_planned.stand = entry->pager_ns ? TS_PLANNED_ON : TS_PLANNED_TIMING;
 	ts_planned.to_join = true;
@@ -102,6 +114,7 @@ static const char *name_of(const struct ts_op *item)
 static void leave(const struct ts_follow_op *op, const struct ts_op *item)
 {
 	struct ts_planned_entry *entry = ts_planned.now;
+	enum ts_planned_stand stand = ts_planned.stand;
 	uint32_t at = ts_planned.at;
 
 	if (ts_planned.stand == TS_PLANNED_ON && at)
@@ -121,9 +134,17 @@ static void leave(const struct ts_follow_op *op, const struct ts_op *item)
 	}
 	ts_planned_stand_off();
 	ts_planned_cache_rewind(&ts_planned.cache, entry, op ? at : 0);
-	if (op)
-		ts_planned_found_step(
-		        ts_planned_cache_push(&ts_planned.cache, op, item));
+	if (!op)
+		return;
+	if (at && at <= BEGUN_MAX && stand == TS_PLANNED_ON &&
+	        ts_planned.mended < MENDED_MAX) {
+		ts_planned.torn = entry;
+		ts_planned.torn_number = entry->number;
+		ts_planned.torn_at = at;
+		ts_planned.torn_ops = 0;
+	}
+	ts_planned_found_step(
+	        ts_planned_cache_push(&ts_planned.cache, op, item));
 }
 
 /* Where the step that comes, or goes on, begins in the plan. */
@@ -132,22 +153,26 @@ static uint32_t first_op(const struct ts_planned_entry *entry)
 	return entry->phases.now * entry->follow.n_ops;
 }
 
-/* The first op of the step comes next. 0 or a negative errno. Lock held. */
+/* An op of the step comes next, mostly its first. 0 or a negative errno. Lock
+ * held. */
 static int join(struct ts_pager *pager)
 {
 	struct ts_planned_entry *entry = ts_planned.now;
+	uint32_t next = first_op(entry) + ts_planned.at;
 	int rc;
 
 	ts_planned.figures.joins++;
+	/* What other work called is none of the plan's. */
+	ts_planned.vmm_calls = ts_vmm_calls();
 	if (ts_planned.in_force == entry &&
 	        ts_enforce_disturbed(pager) <= DISTURBED_MAX) {
-		ts_enforce_resume(pager, first_op(entry));
+		ts_enforce_resume(pager, next);
 		return 0;
 	}
 	ts_planned_end_force();
 	ts_planned.in_row = 0;
 	ts_planned.joined = true;
-	rc = ts_enforce_adopt(pager, &entry->made.pages, first_op(entry));
+	rc = ts_enforce_adopt(pager, &entry->made.pages, next);
 	if (!rc) {
 		ts_planned.in_force = entry;
 		ts_enforce_others(pager, &ts_planned.other_bytes);
@@ -235,31 +260,12 @@ static bool look_at_memory(
 	return ts_planned_remake(pager, entry, more);
 }
 
-/* The step begins with the op that comes. Lock held. False: without plan. */
-static bool begin_step(struct ts_pager *pager)
+/* As join(), for the plan that is to go on. Lock held. False: without it. */
+static bool take_up(struct ts_pager *pager)
 {
 	struct ts_planned_entry *entry = ts_planned.now;
-	int rc;
+	int rc = join(pager);
 
-	if (ts_planned.between > BETWEEN_TIMED) {
-		ts_planned_clock_stop();
-		ts_planned.timed = 0;
-	}
-	if (time_pager(entry))
-		return ts_planned.stand == TS_PLANNED_TIMING;
-	if (is_slower(entry)) {
-		ts_planned_decline(entry);
-		return false;
-	}
-	if (ts_planned.stand == TS_PLANNED_ON && !ts_planned.to_join &&
-	        look_at_memory(pager, entry)) {
-		ts_planned_found_step(entry);
-		if (ts_planned.stand == TS_PLANNED_TIMING)
-			return true;
-	}
-	if (!ts_planned.to_join && !ts_planned.between)
-		return true;
-	rc = join(pager);
 	/* After this step it may do. */
 	if (rc == -EAGAIN && ++ts_planned.waits < WAITS_IN_VAIN_MAX) {
 		ts_planned_stand_off();
@@ -279,6 +285,33 @@ static bool begin_step(struct ts_pager *pager)
 	ts_planned_cache_touch(&ts_planned.cache, entry);
 	ts_planned.told = entry;
 	return true;
+}
+
+/* The step begins with the op that comes. Lock held. False: without plan. */
+static bool begin_step(struct ts_pager *pager)
+{
+	struct ts_planned_entry *entry = ts_planned.now;
+
+	if (ts_planned.between > BETWEEN_TIMED) {
+		ts_planned_clock_stop();
+		ts_planned.timed = 0;
+		ts_planned.in_row = 0;
+	}
+	if (time_pager(entry))
+		return ts_planned.stand == TS_PLANNED_TIMING;
+	if (is_slower(entry)) {
+		ts_planned_decline(entry);
+		return false;
+	}
+	if (ts_planned.stand == TS_PLANNED_ON && !ts_planned.to_join &&
+	        look_at_memory(pager, entry)) {
+		ts_planned_found_step(entry);
+		if (ts_planned.stand == TS_PLANNED_TIMING)
+			return true;
+	}
+	if (!ts_planned.to_join && !ts_planned.between)
+		return true;
+	return take_up(pager);
 }
 
 /* Lock held. */
@@ -302,7 +335,11 @@ static void end_step(struct ts_pager *pager)
 	unsigned int missed = atomic_exchange(&ts_planned.missed, 0);
 
 	ts_planned.at = 0;
-	entry->vain = 0;
+	if (!ts_planned.mending) {
+		ts_planned.mended = 0;
+		entry->vain = 0;
+	}
+	ts_planned.mending = false;
 	ts_phases_pass(&entry->phases);
 	if (ts_planned.stand != TS_PLANNED_ON)
 		return;
@@ -370,19 +407,59 @@ static bool is_in_turn(struct ts_planned_entry *entry, const struct ts_op *item)
 	return !ts_planned.at && entry->phases.possible;
 }
 
+/* The step that was left may go on after other work, which is not of it. */
+static bool may_mend(const struct ts_planned_entry *entry)
+{
+	return entry && entry->used && !entry->declined &&
+	       entry->number == ts_planned.torn_number;
+}
+
+/*
+ * Off the plan, with op @op next: true where it is taken up again in the
+ * middle of the step, before this op. Lock held.
+ */
+static bool mend(struct ts_pager *pager, const struct ts_follow_op *op)
+{
+	struct ts_planned_entry *entry = ts_planned.torn;
+	uint32_t wanted, at = ts_planned.torn_at;
+
+	if (!may_mend(entry))
+		return false;
+	if (!ts_follow_is(&entry->follow, at + ts_planned.torn_ops, op)) {
+		ts_planned.torn_ops = ts_follow_is(&entry->follow, at, op);
+		return false;
+	}
+	wanted = entry->follow.n_ops / GOES_ON_OF + GOES_ON;
+	if (wanted > GOES_ON_MAX)
+		wanted = GOES_ON_MAX;
+	at += ts_planned.torn_ops++;
+	if (at + 1 == entry->follow.n_ops)
+		ts_planned.torn = NULL;
+	if (!ts_planned.torn || ts_planned.torn_ops < wanted)
+		return false;
+	ts_planned.torn = NULL;
+	ts_planned.mended++;
+	ts_planned.mending = true;
+	ts_planned.now = entry;
+	ts_planned.stand = TS_PLANNED_ON;
+	ts_planned.at = at;
+	return take_up(pager);
+}
+
 /* Lock held. */
 static void follow_op(struct ts_pager *pager, struct ts_op *item,
         const struct ts_follow_op *op)
 {
-	struct ts_planned_entry *entry = ts_planned.now;
+	struct ts_planned_entry *entry = ts_planned.now, *ended;
 	uint64_t begin_ns = ts_planned_cost_begin();
 
 	ts_planned.apart++;
-	if (!entry) {
+	if (!entry && !mend(pager, op)) {
 		ts_planned_found_step(
 		        ts_planned_cache_push(&ts_planned.cache, op, item));
 		return;
 	}
+	entry = ts_planned.now;
 	if (!ts_follow_is(&entry->follow, ts_planned.at, op)) {
 		if (ts_planned.at)
 			leave(op, item);
@@ -416,8 +493,16 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 		ts_planned_cost_op(begin_ns,
 		        ts_enforce_op(pager, first_op(entry) + ts_planned.at));
 	}
+	ended = ts_planned.mending
+	                ? ts_planned_cache_push(&ts_planned.cache, op, item)
+	                : NULL;
 	if (++ts_planned.at == entry->follow.n_ops)
 		end_step(pager);
+	/* With what was in its middle it was a step of another kind. */
+	if (ended && ended != entry) {
+		ts_planned_stand_off();
+		ts_planned_found_step(ended);
+	}
 }
 
 void ts_planned_missed(const struct ts_op *op)

@@ -24,6 +24,11 @@ struct ts_planned_range {
 	uint32_t idle;           /* from this op on none uses it */
 	bool used;
 	bool before; /* was there when the step began */
+	/*
+	 * What is in it is on the host from end on: it lives for longer, though
+	 * no op uses it any more.
+	 */
+	bool leaves;
 };
 
 struct ts_planned_view {
@@ -48,12 +53,15 @@ static inline bool ts_planned_range_lingers(
 }
 
 /*
- * Of @step, of which @profile and @values tell. 0 or -ENOMEM; after success
+ * Of @step, of which @profile and @values tell. Where it @lets_go, what no op
+ * uses any more leaves at once, and what was freed late is not there at all:
+ * dead gradients that are freed together would need memory together. 0 or
+ * -ENOMEM; after success
  * the caller finishes @ret_view, and keeps @profile until then.
  */
 int ts_planned_view_make(const struct ts_recording *step,
         const struct ts_profile *profile, const struct ts_values *values,
-        const struct ts_enforce_survey *survey,
+        const struct ts_enforce_survey *survey, bool lets_go,
         struct ts_planned_view *ret_view);
 void ts_planned_view_finish(struct ts_planned_view *view);
 

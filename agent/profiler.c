@@ -352,7 +352,7 @@ static void look_at_devices(const struct ts_recording *step)
 static bool has_settled(const struct ts_shape *shape)
 {
 	return shape->seen >= SETTLED_STEPS &&
-	       (ts_cycles_period(&profiler.cycles) ||
+	       (ts_cycles_find(&profiler.cycles).steps ||
 	               profiler.cycles.noted >= UNSETTLED_STEPS);
 }
 
@@ -364,22 +364,24 @@ static bool is_to_publish(const struct ts_shape *shape)
 	       (!profiler.by_period || shape->seen >= PERIODS_MIN);
 }
 
-/* Who plans has to know of all places that large blocks take turns in. */
+/* Who plans has to know of all that comes until a step comes again. */
 static void add_cycle(struct ts_observed *observed)
 {
-	unsigned int steps = ts_cycles_period(&profiler.cycles);
+	struct ts_cycle_found found = ts_cycles_find(&profiler.cycles);
 	struct ts_recording joined;
 	int rc;
 
-	if (!profiler.watch.ready || steps < 2 || !observed->device_count)
+	observed->in_turn = found.shapes > 1;
+	if (!profiler.watch.ready || found.steps < 2 || found.torn ||
+	        !observed->device_count)
 		return;
-	rc = ts_cycles_join(&profiler.cycles, steps, &joined);
+	rc = ts_cycles_join(&profiler.cycles, &found, &joined);
 	if (!rc)
 		rc = ts_observed_add_cycle(
-		        observed, &joined, steps, profiler.facts);
+		        observed, &joined, &found, profiler.facts);
 	ts_log(TS_LOG_DEBUG,
-	        "large blocks are where they were after %u steps%s", steps,
-	        rc ? ", which is not made use of" : "");
+	        "large blocks are where they were after %u steps%s",
+	        found.steps, rc ? ", which is not made use of" : "");
 }
 
 /* What is to be done with a step of a known shape. Takes over its content. */

@@ -444,9 +444,8 @@ static void release(struct ts_pager *pager, const struct ts_range *ranges,
 	pthread_cond_broadcast(&pager->idle);
 }
 
-/* What stays beside the pages of the last slow path. */
-static uint64_t pinned_beside(
-        const struct ts_pager *pager, const struct ts_list *list)
+/* What stays beside the pages that have the mark @mark. */
+static uint64_t pinned_beside(const struct ts_list *list, uint64_t mark)
 {
 	uint64_t bytes = 0;
 
@@ -454,14 +453,14 @@ static uint64_t pinned_beside(
 		const struct ts_page *page =
 		        ts_container_of(at, struct ts_page, list);
 
-		if (page->pins && page->mark != pager->slow_number)
+		if (page->pins && page->mark != mark)
 			bytes += page->bytes;
 	}
 	return bytes;
 }
 
 void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
-        struct ts_shortage *shortage)
+        uint64_t mark, struct ts_shortage *shortage)
 {
 	uint64_t period = atomic_load(&pager->foresee.period);
 
@@ -470,8 +469,8 @@ void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
 	shortage->limit_bytes = pager->account.limit_bytes;
 	shortage->device_bytes = pager->account.total_bytes;
 	shortage->least_limit_bytes =
-	        pager->other_bytes + pinned_beside(pager, &pager->used) +
-	        pinned_beside(pager, &pager->spare) +
+	        pager->other_bytes + pinned_beside(&pager->used, mark) +
+	        pinned_beside(&pager->spare, mark) +
 	        (need_bytes > pager->most_bytes ? need_bytes
 	                                        : pager->most_bytes);
 	shortage->whole_step = period && pager->op_number > period;
@@ -485,6 +484,7 @@ bool ts_pager_could_hold(
 	uint64_t bytes = 0;
 	bool fits;
 
+	ts_mutex_lock(&pager->gate);
 	ts_mutex_lock(&pager->lock);
 	pager->slow_number++;
 	while ((page = ts_cursor_next(pager, &cursor))) {
@@ -493,10 +493,12 @@ bool ts_pager_could_hold(
 		page->mark = pager->slow_number;
 		bytes += want(pager, page, cursor.range);
 	}
-	bytes += pager->other_bytes + pinned_beside(pager, &pager->used) +
-	         pinned_beside(pager, &pager->spare);
+	bytes += pager->other_bytes +
+	         pinned_beside(&pager->used, pager->slow_number) +
+	         pinned_beside(&pager->spare, pager->slow_number);
 	fits = bytes <= pager->account.limit_bytes;
 	ts_mutex_unlock(&pager->lock);
+	ts_mutex_unlock(&pager->gate);
 	return fits;
 }
 
@@ -525,7 +527,7 @@ static int bring_missing(struct ts_pager *pager, const struct ts_range *ranges,
 		return 0;
 	}
 	release(pager, ranges, count, need.held);
-	ts_pager_describe(pager, need.bytes, ret_shortage);
+	ts_pager_describe(pager, need.bytes, pager->slow_number, ret_shortage);
 	/* With smaller pages less would be needed. */
 	if (rc == -ENOMEM && ret_shortage->short_of == TS_SHORT_OF_DEVICE &&
 	        need.large)

@@ -60,8 +60,7 @@ int ts_pager_make_room(struct ts_pager *pager, uint64_t bytes,
 	/* Others take it now. */
 	pager->no_room = false;
 	if (rc) {
-		pager->slow_number++;
-		ts_pager_describe(pager, bytes, ret_shortage);
+		ts_pager_describe(pager, bytes, TS_NO_MARK, ret_shortage);
 		/* It stays there, beside every op. */
 		if (bytes < pager->most_bytes)
 			ret_shortage->least_limit_bytes += bytes;

@@ -68,7 +68,8 @@ struct ts_pager {
 	uint64_t spare_bytes;
 	uint64_t page_bytes; /* the most of a new page */
 	size_t busy_count;   /* sum over all pages' busy */
-	uint64_t op_number, slow_number;
+	uint64_t op_number;
+	uint64_t slow_number; /* marks pages; guarded by the gate as well */
 	uint64_t other_bytes; /* not placed by the agent, when last measured */
 	uint64_t told_bytes;  /* the same, not raised where it was more */
 	uint64_t most_bytes;  /* that an op had resident at once */
@@ -278,12 +279,15 @@ CUresult ts_pager_wait_fence(
 
 /* ---------------------------------------------------------------- others */
 
+/* No page has it. */
+#define TS_NO_MARK UINT64_MAX
+
 /*
- * What @need_bytes at once take, for a line about it: of pages with the mark of
- * the last slow path, or of none yet. Lock held.
+ * What @need_bytes at once take, for a line about it: of pages with the mark
+ * @mark, which takes the gate unless it is TS_NO_MARK. Lock held.
  */
 void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
-        struct ts_shortage *shortage);
+        uint64_t mark, struct ts_shortage *shortage);
 
 /*
  * Takes every chunk from under @segment, which no op uses. After a failure the

@@ -100,10 +100,8 @@ bool ts_pager_can_ever_fit(struct ts_pager *pager, uint64_t bytes,
 		        ts_pager_measure(pager, &used, ret_shortage))
 			break;
 	}
-	if (!fits) {
-		pager->slow_number++;
-		ts_pager_describe(pager, need, ret_shortage);
-	}
+	if (!fits)
+		ts_pager_describe(pager, need, TS_NO_MARK, ret_shortage);
 	ts_mutex_unlock(&pager->lock);
 	return fits;
 }

@@ -306,7 +306,7 @@ def other(spec, percent, least_steps):
     expect(plan["steps"] >= least_steps, f"steps by the plan: {plan}")
 
 
-def ordinary(how, percent, least_steps):
+def ordinary(how, percent, least_steps, missed):
     """What people write: by a plan that holds, which the next run takes up."""
     spec = Spec(
         WORKLOADS / "ordinary.py",
@@ -334,8 +334,9 @@ def ordinary(how, percent, least_steps):
             )
             expect(plan, f"no plan\n{outcome.err[-1000:]}")
             expect(plan["steps"] >= least_steps, f"steps by plan: {plan}")
-            expect_equal(
-                plan["missed"] + plan["astray"], 0, "pages not there"
+            expect(
+                plan["missed"] + plan["astray"] <= missed * plan["steps"],
+                f"pages not there: {plan}",
             )
             expect_equal(
                 plan["steady_vmm_calls"], 0, "VMM calls of steady steps"
@@ -362,14 +363,22 @@ CHANGES = (
 )
 
 
-# Steps by the plan, of sixteen.
+# Steps by the plan, of sixteen; where it is taken up again in the middle of a
+# step after each evaluation there are more than without that. What is kept in
+# a list comes back to its place after more steps than are planned for.
 ORDINARY = (
-    ("mlp", 6),
-    ("loader", 6),
-    ("vit", 6),
-    ("scaler", 6),
-    ("fused", 6),
-    ("dropout", 6),
+    ("mlp", 6, 0),
+    ("loader", 6, 0),
+    ("lstm", 6, 0),
+    ("vit", 6, 0),
+    ("scaler", 6, 0),
+    ("gan", 6, 0),
+    ("evaluate", 7, 0),
+    ("zeroed", 6, 0),
+    ("fused", 6, 0),
+    ("dropout", 6, 0),
+    ("averaged", 6, 0),
+    ("kept", 6, 1),
 )
 
 
@@ -442,11 +451,18 @@ def all_cases():
     cases += [
         Case(
             f"torch/planned/ordinary/{how}",
-            lambda h=how, n=least: ordinary(h, 65, n),
-            full=how != "mlp",
+            lambda h=how, n=least, m=missed: ordinary(h, 65, n, m),
+            full=how not in ("mlp", "gan"),
         )
-        for how, least in ORDINARY
+        for how, least, missed in ORDINARY
     ]
+    cases.append(
+        Case(
+            "torch/planned/dead-gradients",
+            lambda: ordinary("wide", 30, 6, 0),
+            full=True,
+        )
+    )
     cases += [
         Case("torch/planned/steady/gpt", lambda: steady(gpt_steps, 50, 5)),
         Case("torch/planned/again", lambda: again(gpt, 60), full=True),

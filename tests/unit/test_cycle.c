@@ -82,6 +82,8 @@ static void note_all(struct ts_cycles *cycles, const struct script *script,
 		        ts_cycles_note(cycles, record(script, i), 9), 0);
 }
 
+static const struct ts_cycle_found two = {.steps = 2, .shapes = 1};
+
 static const struct script turns = {
         .places = {1 << 24, 2 << 24, 1 << 24, 2 << 24, 1 << 24}, .between = 2};
 
@@ -92,22 +94,22 @@ START_TEST(blocks_come_back_to_their_places)
 	struct ts_cycles cycles = {0};
 
 	note_all(&cycles, &script, 1);
-	ck_assert_uint_eq(ts_cycles_period(&cycles), 0);
+	ck_assert_uint_eq(ts_cycles_find(&cycles).steps, 0);
 	ts_cycles_forget(&cycles);
 	note_all(&cycles, &script, 3);
-	ck_assert_uint_eq(ts_cycles_period(&cycles), 0);
+	ck_assert_uint_eq(ts_cycles_find(&cycles).steps, 0);
 	ts_cycles_forget(&cycles);
 	note_all(&cycles, &script, 4);
-	ck_assert_uint_eq(ts_cycles_period(&cycles), 3);
+	ck_assert_uint_eq(ts_cycles_find(&cycles).steps, 3);
 	ts_cycles_forget(&cycles);
 	note_all(&cycles, &script, 5);
-	ck_assert_uint_eq(ts_cycles_period(&cycles), 1);
+	ck_assert_uint_eq(ts_cycles_find(&cycles).steps, 1);
 	ts_cycles_forget(&cycles);
 	note_all(&cycles, &turns, 4);
-	ck_assert_uint_eq(ts_cycles_period(&cycles), 2);
+	ck_assert_uint_eq(ts_cycles_find(&cycles).steps, 2);
 	/* A step of another shape between has them start again. */
 	ts_cycles_note(&cycles, record(&turns, 4), 10);
-	ck_assert_uint_eq(ts_cycles_period(&cycles), 0);
+	ck_assert_uint_eq(ts_cycles_find(&cycles).steps, 0);
 	ts_cycles_forget(&cycles);
 }
 END_TEST
@@ -120,7 +122,7 @@ START_TEST(steps_become_one)
 	uint64_t base = first_op(&turns, 2);
 
 	note_all(&cycles, &turns, 4);
-	ck_assert_int_eq(ts_cycles_join(&cycles, 2, &joined), 0);
+	ck_assert_int_eq(ts_cycles_join(&cycles, &two, &joined), 0);
 	ck_assert_uint_eq(joined.first_op, base);
 	ck_assert_uint_eq(joined.op_count, 2 * OPS);
 	ck_assert_uint_eq(joined.use_count, 8);
@@ -151,6 +153,45 @@ START_TEST(steps_become_one)
 }
 END_TEST
 
+/* Two optimizers: steps of two shapes, whose blocks take turns as well. */
+START_TEST(shapes_that_take_turns_are_one)
+{
+	struct ts_cycles cycles = {0};
+	struct ts_cycle_found found, other;
+	struct ts_recording joined;
+	struct script script = {.places = {1 << 24, 3 << 24, 2 << 24, 3 << 24,
+	                                1 << 24, 3 << 24}};
+
+	for (unsigned int i = 0; i < 6; i++) {
+		ts_cycles_note(&cycles, record(&script, i), 9 + i % 2);
+		if (i != 4)
+			continue;
+		other = ts_cycles_find(&cycles);
+		ck_assert_uint_eq(other.shapes, 2);
+		ck_assert_uint_eq(other.steps, 4);
+	}
+	found = ts_cycles_find(&cycles);
+	ck_assert_uint_eq(found.shapes, 2);
+	/* The same two, with whichever they begin. */
+	ck_assert_uint_eq(found.id, other.id);
+	ck_assert(!found.torn);
+	ck_assert_int_eq(ts_cycles_join(&cycles, &other, &joined), 0);
+	ck_assert_uint_eq(joined.op_count, 4 * OPS);
+	/* The last times of either shape. */
+	ck_assert_uint_eq(joined.ops[0].duration_ns, 1000 - 4);
+	ck_assert_uint_eq(joined.ops[OPS].duration_ns, 1000 - 5);
+	ts_recording_finish(&joined);
+	ts_cycles_forget(&cycles);
+	/* With work between them they are torn. */
+	script.between = 1;
+	for (unsigned int i = 0; i < 6; i++)
+		ts_cycles_note(&cycles, record(&script, i), 9 + i % 2);
+	found = ts_cycles_find(&cycles);
+	ck_assert(found.torn);
+	ts_cycles_forget(&cycles);
+}
+END_TEST
+
 /* Op @index of a step whose input is at @place. */
 static bool see(struct ts_phases *phases, uint32_t index, uint64_t place)
 {
@@ -177,7 +218,7 @@ START_TEST(the_step_that_goes_on_is_told_by_its_places)
 	struct ts_phases phases;
 
 	note_all(&cycles, &turns, 4);
-	ck_assert_int_eq(ts_cycles_join(&cycles, 2, &joined), 0);
+	ck_assert_int_eq(ts_cycles_join(&cycles, &two, &joined), 0);
 	ts_phases_init(&phases, &joined, 2);
 	ts_recording_finish(&joined);
 	ts_cycles_forget(&cycles);
@@ -212,6 +253,7 @@ static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, blocks_come_back_to_their_places);
 	tcase_add_test(tests, steps_become_one);
+	tcase_add_test(tests, shapes_that_take_turns_are_one);
 	tcase_add_test(tests, the_step_that_goes_on_is_told_by_its_places);
 }
 

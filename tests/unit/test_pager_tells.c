@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a line about an op that cannot run has to be made from. */
+#include "runtime/pager_internal.h"
 #include "tests/unit/pager_fixture.h"
 
 static struct ts_shortage shortage;
@@ -100,6 +101,22 @@ START_TEST(whole_steps_are_told_from_first_ops)
 }
 END_TEST
 
+/* Another thread may be at the gate, with pages that it has marked. */
+START_TEST(allocation_that_never_fits_leaves_marks_alone)
+{
+	uint64_t number, address;
+
+	setup_with(8, 64);
+	alloc(4 * PAGE);
+	number = pager->slow_number;
+	ck_assert_int_eq(
+	        ts_pager_alloc(pager, 1000 * PAGE, 0, &address, &shortage),
+	        -ENOMEM);
+	ck_assert_uint_eq(pager->slow_number, number);
+	teardown();
+}
+END_TEST
+
 START_TEST(what_could_be_there_at_once_is_told)
 {
 	struct ts_range both[2];
@@ -147,6 +164,7 @@ static void add(TCase *tests)
 	tcase_add_test(tests, least_limit_counts_what_stays);
 	tcase_add_test(tests, least_limit_does_for_earlier_ops_too);
 	tcase_add_test(tests, least_limit_is_not_rounded_up_to_pages);
+	tcase_add_test(tests, allocation_that_never_fits_leaves_marks_alone);
 	tcase_add_test(tests, whole_steps_are_told_from_first_ops);
 	tcase_add_test(tests, what_could_be_there_at_once_is_told);
 	tcase_add_test(tests, call_that_the_driver_refused_is_told);

@@ -16,6 +16,7 @@ fused       AdamW with fused=True; the loss is printed every fourth step only
 dropout     GPT-2 of transformers with its dropout
 averaged    an exponential average of the weights, gradients clipped
 kept        what the last steps gave is kept in a list of three
+wide        little but weights: gradients are freed together, after the step
 """
 
 import argparse
@@ -74,7 +75,7 @@ class Vit(nn.Module):
 
 
 class Lstm(nn.Module):
-    def __init__(self, words=2000, width=512, layers=2):
+    def __init__(self, words=2000, width=1024, layers=2):
         super().__init__()
         self.embedding = nn.Embedding(words, width)
         self.lstm = nn.LSTM(width, width, layers, batch_first=True)
@@ -154,10 +155,10 @@ def train_loader(steps, generator):
 def train_lstm(steps, generator):
     net = Lstm().to(CUDA)
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
-    text = torch.randint(0, 2000, (64, 32 * steps + 1), generator=generator)
+    text = torch.randint(0, 2000, (512, 8 * steps + 1), generator=generator)
     state = None
     for i in range(steps):
-        ids = text[:, 32 * i : 32 * i + 33].to(CUDA)
+        ids = text[:, 8 * i : 8 * i + 9].to(CUDA)
         if state is not None:
             state = tuple(part.detach() for part in state)
         optimizer.zero_grad()
@@ -328,6 +329,19 @@ def train_kept(steps, generator):
         outs = [*outs[-2:], hidden.detach()]
         say(i, loss)
     print(f"kept {torch.stack(outs).mean().item():.6f}", flush=True)
+
+
+def train_wide(steps, generator):
+    layers = [m for _ in range(24) for m in (nn.Linear(1024, 1024), nn.GELU())]
+    net = nn.Sequential(*layers).to(CUDA)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, foreach=False)
+    x = torch.randn(256, 1024, generator=generator).to(CUDA)
+    for i in range(steps):
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        say(i, loss)
 
 
 HOW = {
