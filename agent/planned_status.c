@@ -5,6 +5,7 @@
 #include "agent/planned_clock.h"
 #include "agent/planned_cost.h"
 #include "agent/planned_internal.h"
+#include "agent/proof.h"
 
 /* Who wants the plan's file waits for other threads a second at most. */
 #define LOCK_TRIES   1000
@@ -60,6 +61,9 @@ static json_t *plan_json(void)
 	if (!root)
 		return NULL;
 	json_object_set_new(root, "tool_version", json_string(TS_VERSION));
+	part = entry ? ts_proof_kernels(entry->observed) : NULL;
+	if (part)
+		json_object_set_new(root, "kernels", part);
 	part = ts_planned_status();
 	ts_planned_clock_read(&clock);
 	if (part) {

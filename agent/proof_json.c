@@ -137,6 +137,7 @@ void ts_proof_tell(const struct ts_observed *step, json_t *profile)
 
 json_t *ts_proof_kernels(const struct ts_observed *step)
 {
+	const struct ts_profile *profile;
 	struct tally *tallies = NULL;
 	json_t *list = NULL;
 
@@ -146,13 +147,12 @@ json_t *ts_proof_kernels(const struct ts_observed *step)
 		tallies = count();
 	if (tallies)
 		list = json_array();
-	for (uint32_t i = 0; list && i < step->devices[0].profile.n_signatures;
-	        i++) {
+	profile = tallies ? &ts_proof.step->devices[0].profile : NULL;
+	for (uint32_t i = 0; list && i < profile->n_signatures; i++) {
 		json_t *item = tally_json(&tallies[i]);
 
 		json_object_set_new(item, "kernel",
-		        json_string(
-		                step->devices[0].profile.signatures[i].name));
+		        json_string(profile->signatures[i].name));
 		json_array_append_new(list, item);
 	}
 	ts_mutex_unlock(&ts_proof.lock);

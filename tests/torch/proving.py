@@ -170,6 +170,27 @@ def remade(spec, content, percent, faster=True):
     return found
 
 
+def check_kernels(outcome):
+    """The plan lists every kernel of the step, with its verdict."""
+    kernels = outcome.plan["kernels"]
+    listed = {kernel["kernel"] for kernel in kernels}
+    profile = outcome.profile
+    signatures = profile["signatures"]
+    known = {signatures[op["signature"]]["name"] for op in profile["ops"]}
+    expect_equal(listed, known, "kernels with a verdict")
+    expect_equal(
+        sum(kernel["ops"] for kernel in kernels), len(profile["ops"]), "ops"
+    )
+    verdicts = {kernel["verdict"] for kernel in kernels}
+    expect(verdicts <= set(VERDICTS), f"verdicts: {verdicts}")
+    expect("not tried" not in verdicts, "a kernel that was not tried")
+    # What the plan launches again was proved.
+    refused = {k["kernel"] for k in kernels if not k["proved"]}
+    for replay in outcome.plan["replays"]:
+        name = signatures[profile["ops"][replay["op"]]["signature"]]["name"]
+        expect(name not in refused, f"{name} is launched again by the plan")
+
+
 def by_plan(spec, content, percent, without=True):
     """Values are made again as the plan says: the same output within the
     limit, in the time that it says, and no slower than a plan that has none."""
@@ -191,6 +212,7 @@ def by_plan(spec, content, percent, without=True):
     expect_equal(found["kept"], 0, "values that could not be given up")
     expect_equal(found["made_again"], found["given_up"], "made again")
     expect_equal(found["given_up"], steps * made["values"], "given up")
+    check_kernels(outcome)
     step_ns = outcome.plan["measured"]["step_ns"]
     expect(
         step_ns <= made["without_ns"],
