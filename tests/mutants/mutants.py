@@ -76,10 +76,30 @@ DETECTORS = (
 )
 
 
-def mutants():
+# Of values that are made again only whole programs tell: cases of run.py.
+REMADE = "remade_"
+REMADE_CASES = (
+    "torch/remade/planned",
+    "torch/remade/disturbed",
+    "torch/remade/streams",
+    "torch/remade/kept/rules",
+)
+REMADE_DETECTORS = tuple(
+    Detector(
+        case.replace("/", "_"),
+        (sys.executable, "tests/run.py", "--full", "--only", case),
+        ("libtapeswap.so",),
+    )
+    for case in REMADE_CASES
+)
+
+
+def mutants(remade=False):
     """Names and what is wrong with each, in the order of the names."""
     found = {}
     for path in sorted(FOLDER.glob("*.patch")):
+        if path.stem.startswith(REMADE) != remade:
+            continue
         text = path.read_text(encoding="utf-8")
         found[path.stem] = text.splitlines()[0]
     return found
@@ -102,12 +122,17 @@ class Tree:
             if (ROOT / name).is_file():
                 (self.top / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, self.top / name)
+        for venv in (ROOT / "build").glob("venv*"):
+            kept = self.top / "build" / venv.name
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.symlink_to(venv)
         # Times are kept, so nothing is built again but what is changed.
         shutil.copytree(
             ROOT / "build",
             self.top / "build",
             symlinks=True,
             ignore=NOT_COPIED,
+            dirs_exist_ok=True,
         )
 
     def __enter__(self):
@@ -145,8 +170,8 @@ class Tree:
         if status != 0:
             raise Failure(f"{what}\n{output[-3000:]}")
 
-    def build(self, what):
-        targets = sorted({t for d in DETECTORS for t in d.targets})
+    def build(self, what, detectors):
+        targets = sorted({t for d in detectors for t in d.targets})
         self.must(
             ["ninja", "-C", "build", *targets],
             BUILD_SECONDS,
@@ -176,12 +201,12 @@ class Tree:
         return f"{detector.name}: {names[0] if names else status}{more}"
 
 
-def _try_mutant(tree, name):
+def _try_mutant(tree, name, detectors):
     """What found it first."""
     tree.apply(name)
     try:
-        tree.build(name)
-        for detector in DETECTORS:
+        tree.build(name, detectors)
+        for detector in detectors:
             complaint = tree.test(detector)
             if complaint:
                 return complaint
@@ -190,17 +215,16 @@ def _try_mutant(tree, name):
         tree.apply(name, "--reverse")
 
 
-def try_all(names):
-    texts = mutants()
+def try_all(names, texts, detectors=DETECTORS):
     survivors = []
     with Tree() as tree:
-        tree.build("the agent as it is")
-        for detector in DETECTORS:
+        tree.build("the agent as it is", detectors)
+        for detector in detectors:
             complaint = tree.test(detector)
             expect(not complaint, f"without a mutant: {complaint}")
         for name in names:
             begin = time.monotonic()
-            found = _try_mutant(tree, name)
+            found = _try_mutant(tree, name, detectors)
             seconds = time.monotonic() - begin
             told = found or "NOT FOUND"
             print(f"  {name} ({seconds:.1f} s): {told}", flush=True)
@@ -210,19 +234,27 @@ def try_all(names):
 
 
 def sample():
-    names = sorted(mutants())
-    expect(len(names) >= AT_LEAST, f"only {len(names)} mutants")
-    try_all(random.Random(SEED).sample(names, SAMPLE))
+    texts = mutants()
+    expect(len(texts) >= AT_LEAST, f"only {len(texts)} mutants")
+    names = random.Random(SEED).sample(sorted(texts), SAMPLE)
+    try_all(names, texts)
 
 
 def everything():
-    names = sorted(mutants())
-    expect(len(names) >= AT_LEAST, f"only {len(names)} mutants")
-    try_all(names)
+    texts = mutants()
+    expect(len(texts) >= AT_LEAST, f"only {len(texts)} mutants")
+    try_all(sorted(texts), texts)
+
+
+def remade():
+    texts = mutants(remade=True)
+    expect(len(texts) >= 10, f"only {len(texts)} mutants")
+    try_all(sorted(texts), texts, REMADE_DETECTORS)
 
 
 def all_cases():
     return [
         Case("mutants/sample", sample),
         Case("mutants/all", everything, full=True),
+        Case("mutants/remade", remade, full=True),
     ]
