@@ -330,7 +330,12 @@ static bool replace_plan(struct ts_pager *pager,
 	if (rc || !made.made.n_replays ||
 	        made.made.plan.predicted_step_ns >= old_ns) {
 		ts_log(TS_LOG_DEBUG,
-		        "plan: none better with values made again");
+		        "plan: none better with values made again, of %u that "
+		        "may be: %.3f ms with %u, %.3f without%s%s",
+		        candidates->count,
+		        (double)made.made.plan.predicted_step_ns * 1e-6,
+		        made.made.n_replays, (double)old_ns * 1e-6,
+		        rc ? ": " : "", rc ? strerror(-rc) : "");
 		ts_planned_cache_drop(&ts_planned.cache, &made);
 		return false;
 	}
