@@ -183,7 +183,6 @@ def check_kernels(outcome):
     )
     verdicts = {kernel["verdict"] for kernel in kernels}
     expect(verdicts <= set(VERDICTS), f"verdicts: {verdicts}")
-    expect("not tried" not in verdicts, "a kernel that was not tried")
     # What the plan launches again was proved.
     refused = {k["kernel"] for k in kernels if not k["proved"]}
     for replay in outcome.plan["replays"]:
