@@ -10,6 +10,12 @@
 /* PyTorch's smaller ones share pages that stay where they are. */
 #define LARGE_BYTES (1u << 20)
 
+/* In whatever order: words that are left over from other calls change it. */
+static uint64_t with(uint64_t places, uint64_t address)
+{
+	return places + ts_hash_word(TS_HASH_START, address);
+}
+
 uint64_t ts_cycle_place(
         const struct ts_recording *step, const struct ts_rec_op *op)
 {
@@ -20,7 +26,7 @@ uint64_t ts_cycle_place(
 		        &step->blocks[ts_recording_use(step, op, i)->block];
 
 		if (block->bytes > LARGE_BYTES)
-			hash = ts_hash_word(hash, block->address);
+			hash = with(hash, block->address);
 	}
 	return hash;
 }
@@ -31,7 +37,7 @@ uint64_t ts_cycle_place_of(const struct ts_op *op)
 
 	for (size_t i = 0; i < op->count; i++)
 		if (!op->uses[i].doubtful && op->uses[i].bytes > LARGE_BYTES)
-			hash = ts_hash_word(hash, op->uses[i].address);
+			hash = with(hash, op->uses[i].address);
 	return hash;
 }
 

@@ -87,8 +87,14 @@ REMADE_CASES = (
 REMADE_DETECTORS = tuple(
     Detector(
         case.replace("/", "_"),
-        # A pattern: a name alone is that of all that begin so.
-        (sys.executable, "tests/run.py", "--full", "--only", f"{case[:-1]}[{case[-1]}]"),
+        (
+            sys.executable,
+            "tests/run.py",
+            "--full",
+            "--only",
+            # A pattern: a name alone is that of all that begin so.
+            f"{case[:-1]}[{case[-1]}]",
+        ),
         ("libtapeswap.so",),
     )
     for case in REMADE_CASES

@@ -115,6 +115,21 @@ START_TEST(blocks_come_back_to_their_places)
 END_TEST
 
 /* A block that two steps know is one, and work between has no number. */
+START_TEST(the_order_of_uses_is_no_place)
+{
+	struct script script = {.places = {5ull << 40, 6ull << 40}};
+	struct ts_recording *step = record(&script, 0);
+	struct ts_rec_use *first = &step->uses[2], kept = *first;
+	uint64_t place = ts_cycle_place(step, &step->ops[2]);
+
+	*first = step->uses[3];
+	step->uses[3] = kept;
+	ck_assert_uint_eq(ts_cycle_place(step, &step->ops[2]), place);
+	step->uses[3] = *first;
+	ck_assert_uint_ne(ts_cycle_place(step, &step->ops[2]), place);
+}
+END_TEST
+
 START_TEST(steps_become_one)
 {
 	struct ts_cycles cycles = {0};
@@ -252,6 +267,7 @@ END_TEST
 static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, blocks_come_back_to_their_places);
+	tcase_add_test(tests, the_order_of_uses_is_no_place)
 	tcase_add_test(tests, steps_become_one);
 	tcase_add_test(tests, shapes_that_take_turns_are_one);
 	tcase_add_test(tests, the_step_that_goes_on_is_told_by_its_places);
