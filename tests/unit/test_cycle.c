@@ -115,7 +115,7 @@ START_TEST(blocks_come_back_to_their_places)
 END_TEST
 
 /* A block that two steps know is one, and work between has no number. */
-START_TEST(the_order_of_uses_is_no_place)
+START_TEST(the_order_of_uses_is_no_place);
 {
 	struct script script = {.places = {5ull << 40, 6ull << 40}};
 	struct ts_recording *step = record(&script, 0);
@@ -267,7 +267,7 @@ END_TEST
 static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, blocks_come_back_to_their_places);
-	tcase_add_test(tests, the_order_of_uses_is_no_place)
+	tcase_add_test(tests, the_order_of_uses_is_no_place);
 	tcase_add_test(tests, steps_become_one);
 	tcase_add_test(tests, shapes_that_take_turns_are_one);
 	tcase_add_test(tests, the_step_that_goes_on_is_told_by_its_places);
