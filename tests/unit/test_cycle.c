@@ -115,7 +115,7 @@ START_TEST(blocks_come_back_to_their_places)
 END_TEST
 
 /* A block that two steps know is one, and work between has no number. */
-START_TEST(the_order_of_uses_is_no_place);
+START_TEST(the_order_of_uses_is_no_place)
 {
 	struct script script = {.places = {5ull << 40, 6ull << 40}};
 	struct ts_recording *step = record(&script, 0);
