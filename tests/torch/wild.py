@@ -265,10 +265,10 @@ def shared():
         expect_equal(found, (0, 0), "races and memory errors")
 
 
-def two_devices():
+def two_devices(script):
     """One limit holds for each device of a process."""
     spec = Spec(
-        WORKLOADS / "two_devices.py", settings=(TAGS, ("SIMGPU_DEVICES", "2"))
+        WORKLOADS / script, settings=(TAGS, ("SIMGPU_DEVICES", "2"))
     )
     unlimited = run_once(spec)
     expect("loss" in unlimited.out, unlimited.out)
@@ -408,7 +408,18 @@ def all_cases():
             lambda: children("wild_process.py", "data-parallel", 2),
             full=True,
         ),
-        Case("torch/wild/two-devices", two_devices, full=True),
+        *(
+            Case(
+                f"torch/wild/{name}",
+                two_devices,
+                full=True,
+                arguments=(script,),
+            )
+            for name, script in (
+                ("two-devices", "two_devices.py"),
+                ("nccl/replicas", "wild_replicas.py"),
+            )
+        ),
         Case("torch/wild/sharing-refused", sharing_refused, full=True),
         Case(
             "torch/wild/sharing-refused-expandable",
