@@ -24,6 +24,7 @@ BIG_DEVICE = "a100-192g-pcie4"
 TRACE = "trace.jsonl"
 REPORTS = "report-%p.json"
 STATUSES = "status-%p.json"
+PROFILES = "observed-%p.json"
 # What tapeswap says where a limit is below what one operation needs.
 REMEDY = re.compile(r"Remedy: TAPESWAP_LIMIT=(\d+)MiB")
 
@@ -58,9 +59,10 @@ class Outcome:
     # By device number: what stands beside it where there are several devices.
     device_profiles: dict
     trace: list  # SIMGPU_TRACE, where the settings name TRACE
-    # One a process, where the settings name REPORTS and STATUSES.
+    # One a process, where the settings name REPORTS, STATUSES and PROFILES.
     reports: list
     statuses: list
+    profiles: list
 
     def steps(self):
         """The JSON lines that a workload printed, one a step."""
@@ -203,6 +205,7 @@ def launch(spec):
             trace=_load_lines(f"{folder}/{TRACE}"),
             reports=_load_all(folder, REPORTS),
             statuses=_load_all(folder, STATUSES),
+            profiles=_load_all(folder, PROFILES),
         )
 
 

@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Ranks that torchrun starts, each with a limit of its own."""
 
-from harness import REPORTS, ROOT, STATUSES, WORKLOADS, Spec, launch
+from dataclasses import replace
+
+from harness import (
+    PROFILES,
+    REPORTS,
+    ROOT,
+    STATUSES,
+    WORKLOADS,
+    Spec,
+    launch,
+)
 from runner import Case, expect, expect_equal
 from wild import TAGS, limit_of, limited
 
@@ -11,9 +21,12 @@ RANKS = 2
 NCCL = "cpu:gloo,cuda:nccl"  # what is said of objects goes through gloo
 
 
-def ranks(wrapped, devices, steps=3, mode="cap", backend="gloo"):
-    """The same losses on every rank, and each within its limit."""
-    spec = Spec(
+# Of the model in wild_common.py: its gradients, as DDP adds them up.
+GRADIENT_BYTES = 6 * (512 * 512 + 512) * 4
+
+
+def of_ranks(wrapped, devices, steps, mode, backend):
+    return Spec(
         TORCHRUN,
         (
             f"--nproc-per-node={RANKS}",
@@ -35,6 +48,11 @@ def ranks(wrapped, devices, steps=3, mode="cap", backend="gloo"):
             ("TAPESWAP_MODE", mode),
         ),
     )
+
+
+def ranks(wrapped, devices, steps=3, mode="cap", backend="gloo"):
+    """The same losses on every rank, and each within its limit."""
+    spec = of_ranks(wrapped, devices, steps, mode, backend)
     unlimited = launch(spec)
     expect_equal(unlimited.code, 0, f"exit status\n{unlimited.err[-3000:]}\n")
     expect("loss" in unlimited.out, unlimited.out)
@@ -60,6 +78,33 @@ def ranks(wrapped, devices, steps=3, mode="cap", backend="gloo"):
             print(f"  a rank's plan: {status.get('plan')}")
 
 
+def observed():
+    """A step's profile has what the ranks added up, once in and once out."""
+    spec = of_ranks("data-parallel", 2, 7, "observe", NCCL)
+    plain = launch(spec)
+    expect_equal(plain.code, 0, f"exit status\n{plain.err[-3000:]}\n")
+    profiled = (*spec.settings, ("TAPESWAP_PROFILE", PROFILES))
+    outcome = launch(replace(spec, settings=profiled, observe=True))
+    expect_equal(outcome.code, 0, f"exit status\n{outcome.err[-3000:]}\n")
+    expect_equal(outcome.out, plain.out, "output when observed")
+    expect_equal(len(outcome.profiles), RANKS, "profiles")
+    for status in outcome.statuses:
+        expect(status["totals"]["collectives"], "no collectives")
+    for profile in outcome.profiles:
+        received = 0
+        for op in profile["ops"]:
+            signature = profile["signatures"][op["signature"]]
+            if signature["class"] != "collective":
+                continue
+            expect(not signature["replayable"], f"{signature['name']}")
+            operands = len(op["reads"]), len(op["writes"])
+            expect_equal(operands, (1, 1), f"operands of {signature['name']}")
+            if signature["function"] == "simnccl_receive":
+                value = profile["values"][op["writes"][0]]
+                received += value["size_bytes"]
+        expect_equal(received, GRADIENT_BYTES, "bytes added up in a step")
+
+
 def busiest(report):
     return max(report["devices"], key=lambda d: d["physical_peak_bytes"])
 
@@ -83,6 +128,7 @@ def all_cases():
         )
         for wrapped in ("data-parallel", "sharded")
     ] + [
+        Case("torch/observe/nccl", observed, full=True),
         Case(
             "torch/planned/ranks",
             ranks,
