@@ -792,10 +792,3 @@ uint64_t ts_pager_unpin_captured(struct ts_pager *pager)
 	ts_mutex_unlock(&pager->lock);
 	return bytes;
 }
-
-void ts_pager_tell_time(struct ts_pager *pager, uint64_t now, uint64_t period)
-{
-	atomic_store_explicit(&pager->foresee.now, now, memory_order_relaxed);
-	atomic_store_explicit(
-	        &pager->foresee.period, period, memory_order_relaxed);
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The pager's other half: room for others, and what it says of itself. */
+/* The pager's other half: room for others, what it says of itself, the time. */
 #include <errno.h>
 
 #include "runtime/pager_internal.h"
@@ -205,4 +205,11 @@ void ts_pager_stats(struct ts_pager *pager, struct ts_pager_stats *ret_stats)
 	ret_stats->host_peak_bytes = pager->host.peak_bytes;
 	ret_stats->host_limit_bytes = pager->host.limit_bytes;
 	ts_mutex_unlock(&pager->lock);
+}
+
+void ts_pager_tell_time(struct ts_pager *pager, uint64_t now, uint64_t period)
+{
+	atomic_store_explicit(&pager->foresee.now, now, memory_order_relaxed);
+	atomic_store_explicit(
+	        &pager->foresee.period, period, memory_order_relaxed);
 }
