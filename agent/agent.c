@@ -70,7 +70,9 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 	ts_virtual_init();
 	ts_tables_init(&ts_agent.tables);
 	ts_blocks_init(&ts_agent.blocks);
+	ts_code_init(&ts_agent.code);
 	ts_funcs_init(&ts_agent.funcs, ops);
+	ts_agent.funcs.code = &ts_agent.code;
 	if (ts_tape_init(&ts_agent.tape)) {
 		ts_log(TS_LOG_ERROR, "off: no host memory for the tape");
 		return TS_AGENT_OFF;

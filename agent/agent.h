@@ -184,4 +184,19 @@ bool ts_agent_range(const char *name);
 /* Code was unloaded: function handles may come again. */
 void ts_agent_code_unloaded(void);
 
+/*
+ * What a driver that does not tell the parameters of kernels makes it necessary
+ * to know (code.h); elsewhere these do nothing. A module or library was made of
+ * @image, or of the file at @path; it goes.
+ */
+void ts_agent_code_loaded(const void *handle, const void *image);
+void ts_agent_code_file(const void *handle, const char *path);
+void ts_agent_code_gone(const void *handle);
+/* A function or kernel is that of this name; a module is a library's; ... */
+void ts_agent_code_named(
+        const void *function, const void *owner, const char *name);
+void ts_agent_code_shared(const void *module, const void *library);
+/* ... a function is that of a kernel. */
+void ts_agent_code_same(const void *function, const void *kernel);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "agent/agent.h"
+#include "agent/code.h"
 #include "agent/config.h"
 #include "agent/downloads.h"
 #include "agent/tape.h"
@@ -79,6 +80,7 @@ struct ts_agent {
 	struct ts_agent_device devices[TS_AGENT_DEVICES];
 	struct ts_blocks blocks;
 	struct ts_funcs funcs;
+	struct ts_code code;
 	struct ts_tape tape;
 	struct ts_captures captures;
 	struct ts_downloads downloads;

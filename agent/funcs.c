@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/base/list.h"
+#include "agent/code.h"
 #include "agent/hash.h"
 #include "agent/layout.h"
 #include "agent/numbers.h"
@@ -16,6 +17,7 @@
 void ts_funcs_init(struct ts_funcs *funcs, const struct ts_gpu_ops *ops)
 {
 	funcs->ops = ops;
+	funcs->code = NULL;
 	ts_mutex_init(&funcs->lock, TS_RANK_FUNCS);
 	ts_map_init(&funcs->by_handle);
 	funcs->all = NULL;
@@ -106,20 +108,28 @@ static bool read_layout(const struct ts_gpu_ops *ops, CUfunction handle,
 	return rc == CUDA_ERROR_INVALID_VALUE;
 }
 
-static struct ts_func *make(const struct ts_gpu_ops *ops, CUfunction handle)
+static struct ts_func *make(const struct ts_funcs *funcs, CUfunction handle)
 {
+	const struct ts_gpu_ops *ops = funcs->ops;
+	char *name = NULL;
 	struct ts_param *params = malloc(PARAMS_MAX * sizeof(*params));
 	struct ts_func *func = NULL;
-	size_t count;
-	bool known;
+	size_t count = 0;
+	bool known = false;
 
 	if (!params)
 		return NULL;
-	known = read_layout(ops, handle, params, &count);
+	if (ops->func_param_info)
+		known = read_layout(ops, handle, params, &count);
+	else if (funcs->code)
+		known = ts_code_find(
+		        funcs->code, handle, &name, params, PARAMS_MAX, &count);
 	func = calloc(1, sizeof(*func) + count * sizeof(*params));
-	if (!func)
+	if (!func) {
+		free(name);
 		goto out;
-	func->name = name_of(ops, handle);
+	}
+	func->name = name ? name : name_of(ops, handle);
 	if (!func->name) {
 		free(func);
 		func = NULL;
@@ -180,7 +190,7 @@ static const struct ts_func *look_up(struct ts_funcs *funcs, CUfunction handle)
 	ts_mutex_unlock(&funcs->lock);
 	if (func)
 		return func;
-	func = make(funcs->ops, handle);
+	func = make(funcs, handle);
 	if (!func)
 		return NULL;
 	func->handle = handle;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Functions the program launches: name and parameter layout, asked from the
- * driver once. Records live as long as the process, so that the tape may point
- * to them; a handle is looked up anew after code was unloaded, since the
- * driver may give the same handle to another function. Any thread.
+ * driver once, or from the code that was loaded. Records live as long as the
+ * process, so that the tape may point to them; a handle is looked up anew after
+ * code was unloaded, since the driver may give the same handle to another
+ * function. Any thread.
  */
 #ifndef TS_FUNCS_H
 #define TS_FUNCS_H
@@ -16,6 +17,8 @@
 #include "agent/base/lock.h"
 #include "agent/base/map.h"
 #include "runtime/ops.h"
+
+struct ts_code;
 
 struct ts_param {
 	uint32_t offset, bytes;
@@ -46,6 +49,8 @@ struct ts_func {
 
 struct ts_funcs {
 	const struct ts_gpu_ops *ops;
+	/* Asked where @ops has no func_param_info; NULL: nobody is. */
+	struct ts_code *code;
 	/* Found of late, by handle, for those without the lock. */
 	_Atomic(const struct ts_func *) recent[TS_FUNCS_RECENT];
 	_Atomic uint64_t generation; /* of handles; changes at every unload */

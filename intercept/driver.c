@@ -77,6 +77,9 @@ static void fill_gpu_ops(void)
 #define TS_GPU_OP(member, symbol, type) .member = ts_driver.fn_##symbol,
 #include "runtime/gpu_ops.def"
 	};
+	/* Before CUDA 12.4: the agent then reads the code itself. */
+	if (!ts_driver_has(&ts_driver.fn_cuFuncGetParamInfo))
+		gpu_ops.func_param_info = NULL;
 }
 
 int ts_driver_state(const char **ret_missing)

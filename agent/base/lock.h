@@ -30,6 +30,7 @@ enum ts_rank {
 	TS_RANK_PAGER,   /* pages, chunks, streams of one device */
 	TS_RANK_BLOCKS,  /* block registry */
 	TS_RANK_FUNCS,   /* functions and their parameter layouts */
+	TS_RANK_CODE,    /* code that was loaded, where the driver tells none */
 	TS_RANK_TAPE,    /* ops recorded, step tracker */
 	TS_RANK_RECORD,  /* the step that is recorded for the profile */
 	TS_RANK_CUPTI,   /* records not told yet */

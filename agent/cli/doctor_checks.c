@@ -141,7 +141,7 @@ static const char *missing_function(const struct driver *driver)
 #define TS_GPU_OP(member, symbol, type) #symbol,
 #include "runtime/gpu_ops.def"
 	};
-	/* Without these, every block counts as touched by a launch. */
+	/* Without these, names and layouts are those that code tells. */
 	static const char *const optional[] = {"cuFuncGetParamInfo",
 	        "cuKernelGetParamInfo", "cuFuncGetName", "cuKernelGetName"};
 
@@ -224,10 +224,9 @@ void ts_doctor_driver(struct ts_findings *findings)
 	finding = add(findings, TS_SUPPORTED, "driver");
 	tell(finding, "CUDA %d.%d", version / 1000, version % 1000 / 10);
 	if (!function(&driver, "cuFuncGetParamInfo")) {
-		finding = add(findings, TS_PASSED, "kernel parameters");
-		tell(finding, "this driver does not tell their layout: every "
-		              "block must be resident for every launch");
-		advise(finding, "a driver of CUDA 12.4 or later");
+		tell(add(findings, TS_SUPPORTED, "kernel parameters"),
+		        "this driver does not tell their layout: it is read "
+		        "from the program's code");
 	}
 	for (int device = 0; device < count && device < 8; device++)
 		look_at_device(findings, &driver, device);

@@ -355,18 +355,27 @@ class Preload(unittest.TestCase):
         done = run(HOST, "questions", TAPESWAP_LOG="error")
         self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
 
-    def test_driver_that_lacks_a_function_is_named(self):
-        """Parameter layouts come with CUDA 12.4; before, nothing is done."""
+    def work_without(self, symbol):
+        """On a driver that exports no such function."""
         with open(f"{SIMGPU}/libcuda.so.1", "rb") as file:
             driver = file.read()
-        name = b"\0cuFuncGetParamInfo\0"
+        name = b"\0%s\0" % symbol
         self.assertIn(name, driver)
         with tempfile.TemporaryDirectory() as folder:
             with open(f"{folder}/libcuda.so.1", "wb") as file:
                 file.write(driver.replace(name, name.swapcase()))
             done = run(HOST, "work", LD_LIBRARY_PATH=folder)
         self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
-        self.one_line(done, "off: the driver has no cuFuncGetParamInfo")
+        return done
+
+    def test_driver_that_lacks_a_function_is_named(self):
+        done = self.work_without(b"cuEventElapsedTime")
+        self.one_line(done, "off: the driver has no cuEventElapsedTime")
+
+    def test_driver_need_not_tell_parameters(self):
+        """That comes with CUDA 12.4."""
+        for symbol in b"cuFuncGetParamInfo", b"cuKernelGetParamInfo":
+            self.one_line(self.work_without(symbol), "ok: device 0 peak")
 
     def times(self, command="steps", **settings):
         """Durations of the ops of a step, and what was said of it."""

@@ -38,6 +38,7 @@ import drifting
 import exact
 import mutation
 import observed
+import older
 import planned
 import pressed
 import proving
@@ -393,6 +394,7 @@ def all_cases():
     return (
         cases
         + observed.all_cases()
+        + older.all_cases()
         + exact.all_cases()
         + planned.all_cases()
         + proving.all_cases()
