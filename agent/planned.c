@@ -164,7 +164,7 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 	if (input.offered) {
 		ts_plan_finish(&offered);
 		if (!rc)
-			ts_planned_file_say(entry->made.was_offered);
+			ts_planned_file_say(&entry->made);
 	}
 	if (rc == -ENOSPC)
 		ts_planned_say_none(least_bytes);
@@ -485,9 +485,16 @@ static void ready(const struct ts_observed *observed, void *data)
 		ts_planned_file_write(ts_planned_json());
 }
 
+static const uint64_t *times(
+        uint64_t hash, size_t count, uint64_t *ret_step_ns, void *data)
+{
+	(void)data;
+	return ts_planned_file_times(hash, count, ret_step_ns);
+}
+
 void ts_planned_init(void)
 {
-	static const struct ts_watch watch = {.ready = ready};
+	static const struct ts_watch watch = {.ready = ready, .times = times};
 
 	ts_planned.on =
 	        ts_agent.config.mode == TS_MODE_PLAN && ts_agent_places();

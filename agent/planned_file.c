@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/planned_file.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,9 +36,62 @@ static void keep_file(const char *path)
 	if (length < 0 || (size_t)length >= sizeof(other_path))
 		*other_path = '\0';
 	ts_log(TS_LOG_WARN,
-	        "plan: %s was not left by a run of this program: it stays, one "
-	        "is made and written to %s",
+	        "plan: %s was not left by a run of this program: it stays, "
+	        "what "
+	        "is made and measured is written to %s",
 	        path, other_path);
+}
+
+/* True where the values that @json decides on are those of @profile. */
+static bool has_values_of(json_t *json, const struct ts_profile *profile)
+{
+	json_t *decision;
+	size_t i;
+
+	json_array_foreach (json_object_get(json, "decisions"), i, decision) {
+		const struct ts_value *value;
+		const char *name = NULL;
+		json_int_t index, ordinal = -1;
+
+		json_unpack(decision, "{s:I, s?:{s:s, s:I}}", "value", &index,
+		        "coordinate", "signature", &name, "ordinal", &ordinal);
+		if (!name)
+			continue;
+		if (index >= profile->n_values)
+			return false;
+		value = &profile->values[index];
+		if (value->signature == TS_NONE || value->ordinal != ordinal ||
+		        strcmp(profile->signatures[value->signature].name,
+		                name) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Why the plan that @json holds is none for the step at hand; or NULL. */
+static const char *not_for(const struct ts_observed *observed,
+        const struct ts_enforce_survey *survey, json_t *json,
+        const struct ts_plan *plan)
+{
+	const struct ts_profile *profile = &observed->devices[0].profile;
+	const char *tape = NULL;
+	char hash[HASH_TEXT];
+
+	write_hash(observed, hash);
+	json_unpack(json, "{s?:s}", "tape", &tape);
+	if (tape && strcmp(tape, hash) != 0)
+		return "other steps";
+	if (!tape && json_object_get(json, "measured"))
+		return "steps that it did not hold for";
+	/* Made from a profile, without a look at pages. */
+	if (!tape && (plan->n_ops != observed->op_count ||
+	                     plan->n_values != profile->n_values ||
+	                     !has_values_of(json, profile)))
+		return "other steps";
+	if (plan->limit_bytes != survey->limit_bytes &&
+	        (tape || plan->limit_bytes > survey->limit_bytes))
+		return "another limit";
+	return NULL;
 }
 
 const char *ts_planned_file_path(void)
@@ -48,10 +103,9 @@ bool ts_planned_file_offer(const struct ts_observed *observed,
         const struct ts_enforce_survey *survey, struct ts_plan *ret_plan,
         uint64_t *ret_moving_bytes)
 {
-	const char *path = ts_agent.config.plan, *tape = "", *why = NULL;
+	const char *path = ts_agent.config.plan, *why;
 	struct ts_input_error error;
 	json_int_t bytes = 0;
-	char hash[HASH_TEXT];
 	json_t *json;
 
 	if (looked_at)
@@ -60,24 +114,16 @@ bool ts_planned_file_offer(const struct ts_observed *observed,
 	if (!*path || access(path, R_OK))
 		return false;
 	json = json_load_file(path, 0, NULL);
-	write_hash(observed, hash);
-	if (!ts_json_is_of_run(json)) {
+	if (!ts_json_is_of_run(json))
 		keep_file(path);
-		json_decref(json);
-		return false;
-	}
 	if (ts_plan_load(path, ret_plan, &error)) {
 		ts_log(TS_LOG_INFO, "plan: %s holds none (%s: %s), one is made",
 		        path, error.path, error.message);
 		json_decref(json);
 		return false;
 	}
-	json_unpack(json, "{s?:s, s?:{s?:I}}", "tape", &tape, "chunks",
-	        "moving_bytes", &bytes);
-	if (strcmp(tape, hash))
-		why = "other steps";
-	else if (ret_plan->limit_bytes != survey->limit_bytes)
-		why = "another limit";
+	json_unpack(json, "{s?:{s?:I}}", "chunks", "moving_bytes", &bytes);
+	why = not_for(observed, survey, json, ret_plan);
 	if (why) {
 		ts_log(TS_LOG_INFO, "plan: that in %s is for %s, one is made",
 		        path, why);
@@ -88,12 +134,97 @@ bool ts_planned_file_offer(const struct ts_observed *observed,
 	return !why;
 }
 
-void ts_planned_file_say(bool taken)
+void ts_planned_file_say(const struct ts_planned_plan *made)
 {
-	ts_log(TS_LOG_INFO,
-	        taken ? "plan: that in %s is taken"
-	              : "plan: that in %s does not fit, one is made",
-	        ts_agent.config.plan);
+	const char *path = ts_agent.config.plan;
+
+	if (made->was_offered)
+		ts_log(TS_LOG_INFO, "plan: that in %s is taken", path);
+	else if (made->offered_chunks)
+		ts_log(TS_LOG_INFO,
+		        "plan: that in %s does not fit: %" PRIu64
+		        " pages of memory are needed, %" PRIu64
+		        " are there; one is made",
+		        path, made->offered_chunks, made->chunks_there);
+	else if (made->offered_rc == -EINVAL)
+		ts_log(TS_LOG_INFO,
+		        "plan: that in %s does not fit: its values are none of "
+		        "this run's; one is made",
+		        path);
+	else
+		ts_log(TS_LOG_INFO,
+		        "plan: that in %s does not fit: more is needed at once "
+		        "than there is; one is made",
+		        path);
+}
+
+/* Numbers of @list, which has @count of them. */
+static uint64_t *read_times(json_t *list, size_t count)
+{
+	uint64_t *times;
+	json_t *item;
+	size_t i;
+
+	if (!count || json_array_size(list) != count)
+		return NULL;
+	times = malloc(count * sizeof(*times));
+	json_array_foreach (list, i, item) {
+		if (!times || !json_is_integer(item) ||
+		        json_integer_value(item) < 0) {
+			free(times);
+			return NULL;
+		}
+		times[i] = (uint64_t)json_integer_value(item);
+	}
+	return times;
+}
+
+const uint64_t *ts_planned_file_times(
+        uint64_t hash, size_t count, uint64_t *ret_step_ns)
+{
+	static uint64_t *times;
+	const char *path = ts_agent.config.plan, *tape = "";
+	char text[HASH_TEXT];
+	json_t *json, *list = NULL;
+	json_int_t step_ns = 0;
+
+	free(times);
+	times = NULL;
+	if (!*path || access(path, R_OK))
+		return NULL;
+	json = json_load_file(path, 0, NULL);
+	snprintf(text, sizeof(text), "%016" PRIx64, hash);
+	json_unpack(json, "{s?:s, s?:{s:o, s:I}}", "tape", &tape, "timed",
+	        "ops_ns", &list, "step_ns", &step_ns);
+	if (list && step_ns > 0 && !strcmp(tape, text))
+		times = read_times(list, count);
+	json_decref(json);
+	*ret_step_ns = (uint64_t)step_ns;
+	if (times)
+		ts_log(TS_LOG_DEBUG,
+		        "plan: steps were timed by the run that left %s", path);
+	return times;
+}
+
+/* What was measured of the step, for the next run; NULL where some is not. */
+static json_t *times_json(const struct ts_recording *step)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < step->op_count; i++)
+		if (step->ops[i].duration_ns == TS_UNKNOWN_NS ||
+		        json_array_append_new(
+		                list, json_integer((json_int_t)step->ops[i]
+		                                           .duration_ns))) {
+			json_decref(list);
+			return NULL;
+		}
+	if (!list || step->duration_ns == TS_UNKNOWN_NS) {
+		json_decref(list);
+		return NULL;
+	}
+	return json_pack("{s:o, s:I}", "ops_ns", list, "step_ns",
+	        (json_int_t)step->duration_ns);
 }
 
 json_t *ts_planned_file_json(
@@ -104,6 +235,7 @@ json_t *ts_planned_file_json(
 
 	write_hash(observed, hash);
 	json_object_set_new(root, "tape", json_string(hash));
+	json_object_set_new(root, "timed", times_json(&observed->step));
 	if (observed->cycle && observed->cycle->rounds > 1)
 		json_object_set_new(root, "cycle_steps",
 		        json_integer(observed->cycle->rounds));

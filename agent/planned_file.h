@@ -24,8 +24,16 @@ bool ts_planned_file_offer(const struct ts_observed *observed,
         const struct ts_enforce_survey *survey, struct ts_plan *ret_plan,
         uint64_t *ret_moving_bytes);
 
-/* Whether the plan that was offered was @taken. */
-void ts_planned_file_say(bool taken);
+/* Whether @made is the plan that was offered; or why it is not. */
+void ts_planned_file_say(const struct ts_planned_plan *made);
+
+/*
+ * How long the @count ops of a step with the hash @hash take by the file that a
+ * run left, and a step with the pager alone; or NULL. Until the next call. Any
+ * thread, one at a time.
+ */
+const uint64_t *ts_planned_file_times(
+        uint64_t hash, size_t count, uint64_t *ret_step_ns);
 
 /*
  * A plan for the steps of @observed as it is written, which is the caller's.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/planned_offer.h"
 #include "agent/planned_predict.h"
 #include "agent/planned_run.h"
 #include "planner/graph.h"
@@ -513,28 +514,24 @@ static int try_limit(struct work *work, const struct ts_graph *g,
 
 /* 0 where the plan that was offered still fits: the planner is not asked. */
 static int try_offered(struct work *work, const struct ts_graph *g,
-        uint64_t chunks, struct ts_planned_plan *made)
+        uint64_t chunks, struct ts_planned_plan *made, uint64_t *ret_chunks)
 {
 	const struct ts_plan *offered = work->step->offered;
-	size_t bytes;
 	int rc;
 
 	if (!offered)
 		return -ENOENT;
 	memset(made, 0, sizeof(*made));
-	made->plan = *offered;
-	made->plan.replays = NULL;
-	made->plan.n_replays = 0;
-	made->plan.limit_bytes = work->step->offered_bytes;
-	bytes = offered->n_decisions * sizeof(*offered->decisions);
-	made->plan.profile_name = strdup(offered->profile_name);
-	made->plan.decisions = malloc(bytes + 1);
-	if (!made->plan.profile_name || !made->plan.decisions) {
-		ts_planned_plan_finish(made);
-		return -ENOMEM;
-	}
-	memcpy(made->plan.decisions, offered->decisions, bytes);
-	rc = offered->n_replays ? -EINVAL : place(work, g, made);
+	rc = ts_planned_offer_copy(
+	        offered, g, work->step->profile->n_values, &made->plan);
+	if (rc)
+		return rc;
+	made->plan.limit_bytes = work->step->offered_bytes
+	                                 ? work->step->offered_bytes
+	                                 : work->chunks_bytes;
+	rc = place(work, g, made);
+	if (!rc)
+		*ret_chunks = made->pages.n_chunks;
 	if (!rc && made->pages.n_chunks > chunks)
 		rc = -ENOSPC;
 	if (rc)
@@ -633,13 +630,22 @@ static int search(struct work *work, const struct ts_graph *g,
         struct ts_planned_plan *ret)
 {
 	const struct ts_enforce_survey *survey = work->step->survey;
-	uint64_t chunks = chunks_there(work);
+	uint64_t chunks = chunks_there(work), offered_chunks = 0;
 	int rc;
 
 	work->chunks_bytes = chunks * survey->page_bytes;
-	rc = work->replays ? -ENOENT : try_offered(work, g, chunks, ret);
-	if (rc)
-		return hunt_down(work, g, chunks, ret);
+	rc = work->replays ? -ENOENT
+	                   : try_offered(work, g, chunks, ret, &offered_chunks);
+	if (rc) {
+		int offered_rc = rc;
+
+		rc = hunt_down(work, g, chunks, ret);
+		if (rc)
+			return rc;
+		ret->offered_rc = offered_rc;
+		ret->offered_chunks = offered_chunks;
+		return 0;
+	}
 	ret->chunks_there = chunks;
 	ret->moving_bytes = work->step->offered_bytes;
 	ret->was_offered = true;

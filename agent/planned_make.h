@@ -40,6 +40,9 @@ struct ts_planned_plan {
 	uint64_t chunks_there; /* that the limit leaves for pages */
 	uint64_t moving_bytes; /* that the planner had for pages that move */
 	bool was_offered;
+	/* Why the one offered was not taken, as an errno; and what it needs. */
+	int offered_rc;
+	uint64_t offered_chunks;
 	struct ts_planned_view view;      /* what the plan's values are */
 	struct ts_replay_choice *replays; /* ascending by from_op */
 	uint32_t n_replays;

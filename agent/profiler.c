@@ -25,6 +25,8 @@
 #define REFERENCE_STEPS 2
 /* After so many, large blocks have the same addresses in each. */
 #define SETTLED_STEPS 4
+/* Nothing else is waited for where another run has timed the steps. */
+#define SETTLED_TOLD 2
 /* Or take turns in them; after so many more it is not waited for that. */
 #define UNSETTLED_STEPS 8
 /* A program whose every step differs is not timed for ever. */
@@ -288,17 +290,37 @@ static bool is_worth_writing(
 	return true;
 }
 
+static bool is_timed(const struct ts_shape *shape)
+{
+	return shape->told || shape->timed >= REFERENCE_STEPS;
+}
+
+/* Another run may have timed steps of a shape that was not seen before. */
+static void ask_for_times(struct ts_shape *shape, struct ts_recording *step)
+{
+	const uint64_t *ops_ns;
+	uint64_t step_ns;
+
+	if (!profiler.watch.times || shape->seen > 1)
+		return;
+	ops_ns = profiler.watch.times(
+	        shape->hash, shape->op_count, &step_ns, profiler.watch.data);
+	if (ops_ns)
+		ts_shape_tell(shape, step, ops_ns, step_ns);
+}
+
 /* Times are taken until every shape that comes again has enough of them. */
 static void decide_timing(const struct ts_shape *shape)
 {
 	size_t wanted = ts_shapes_recent(&profiler.shapes, RECENT_STEPS);
 
 	profiler.timed += ts_recorder_is_timing();
-	if (shape->timed >= REFERENCE_STEPS)
+	if (is_timed(shape))
 		profiler.done_in_row++;
 	else
 		profiler.done_in_row = 0;
-	ts_recorder_set_timing((!wanted || profiler.done_in_row < wanted) &&
+	ts_recorder_set_timing(!shape->told &&
+	                       (!wanted || profiler.done_in_row < wanted) &&
 	                       profiler.timed < TIMED_MAX);
 }
 
@@ -351,7 +373,7 @@ static void look_at_devices(const struct ts_recording *step)
 /* Addresses move in the first steps: who plans waits for the last. */
 static bool has_settled(const struct ts_shape *shape)
 {
-	return shape->seen >= SETTLED_STEPS &&
+	return shape->seen >= (shape->told ? SETTLED_TOLD : SETTLED_STEPS) &&
 	       (ts_cycles_find(&profiler.cycles).steps ||
 	               profiler.cycles.noted >= UNSETTLED_STEPS);
 }
@@ -360,7 +382,7 @@ static bool is_to_publish(const struct ts_shape *shape)
 {
 	if (profiler.watch.ready && !has_settled(shape))
 		return false;
-	return !shape->published && shape->timed >= REFERENCE_STEPS &&
+	return !shape->published && is_timed(shape) &&
 	       (!profiler.by_period || shape->seen >= PERIODS_MIN);
 }
 
@@ -476,6 +498,7 @@ static void take_step(bool wait)
 		ts_recording_finish(&step);
 		return;
 	}
+	ask_for_times(shape, &step);
 	if (profiler.watch.ready)
 		ts_cycles_note(&profiler.cycles, &step, shape->hash);
 	write = timed && is_worth_writing(&step, shape);

@@ -291,6 +291,18 @@ void ts_shapes_unpublish(struct ts_shapes *shapes)
 		shapes->shapes[i].published = false;
 }
 
+void ts_shape_tell(struct ts_shape *shape, struct ts_recording *step,
+        const uint64_t *ops_ns, uint64_t step_ns)
+{
+	for (size_t i = 0; i < shape->op_count; i++) {
+		shape->best_ns[i] = ops_ns[i];
+		step->ops[i].duration_ns = ops_ns[i];
+	}
+	shape->step_ns = step_ns;
+	step->duration_ns = step_ns;
+	shape->told = true;
+}
+
 void ts_shapes_forget_times(struct ts_shapes *shapes)
 {
 	for (size_t i = 0; i < shapes->count; i++) {
@@ -300,6 +312,7 @@ void ts_shapes_forget_times(struct ts_shapes *shapes)
 			shape->best_ns[k] = TS_UNKNOWN_NS;
 		shape->step_ns = TS_UNKNOWN_NS;
 		shape->timed = 0;
+		shape->told = false;
 		shape->published = false;
 	}
 }

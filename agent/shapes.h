@@ -26,6 +26,7 @@ struct ts_shape {
 	uint64_t seen, timed;
 	uint64_t last;  /* number of the last step of this shape */
 	bool published; /* the owner's to set and read */
+	bool told;      /* its times were, by another run */
 };
 
 struct ts_shapes {
@@ -49,6 +50,13 @@ struct ts_shape *ts_shapes_note(
 
 /* No shape is published any more. */
 void ts_shapes_unpublish(struct ts_shapes *shapes);
+
+/*
+ * How long the ops of a shape take, and a step, as another run measured it;
+ * into @step, which is one, too. Nothing of it has to be timed.
+ */
+void ts_shape_tell(struct ts_shape *shape, struct ts_recording *step,
+        const uint64_t *ops_ns, uint64_t step_ns);
 
 /*
  * Nor is anything known of how long they take: the device is not what it was.

@@ -10,6 +10,13 @@ from harness import REMEDY, ROOT, Spec, checked, launch
 from runner import Failure, expect, expect_equal
 
 
+def agent_symbols():
+    """The driver functions that the agent calls."""
+    text = (ROOT / "runtime/gpu_ops.def").read_text(encoding="utf-8")
+    rows = [l for l in text.splitlines() if l.startswith("TS_GPU_OP(")]
+    return [row.split(",")[1].strip() for row in rows]
+
+
 def share_of_peak(report, share):
     """A limit: context plus a share of what was used beside it."""
     context = report["context_bytes"]

@@ -10,16 +10,30 @@
           its figures for tests/results/planned.json
   small   models that are small: no slower than with the pager alone
   ordinary  training loops as people write them: by plans that hold
+  under     settings that the pager bears; faulty: driver calls that fail
+  offline   a plan that the command made of a profile is taken up
   again   a second run takes the plan that the first one left, or says why not
 """
 
 import dataclasses
 import json
 import os
+import random
 import re
+import subprocess
 import tempfile
 
-from harness import ROOT, TRAIN_GPT, WORKLOADS, Spec, checked, launch, run_once
+from harness import (
+    ROOT,
+    TRAIN_GPT,
+    WORKLOADS,
+    Spec,
+    checked,
+    launch,
+    run,
+    run_once,
+)
+from capping import agent_symbols
 from runner import Case, expect, expect_equal
 
 # Of the limit, beside the context: as for the pager.
@@ -250,9 +264,49 @@ def again(spec, percent):
         second = checked(launch(limited(here, limit, "plan")))
         expect("is taken" in second.err, second.err[-1000:])
         expect_equal(printed(second), printed(unlimited), "output")
+        # Nothing has to be timed: it is taken up before the first one was.
+        steps = [run.status["plan"]["steps"] for run in (first, second)]
+        expect(steps[1] >= steps[0] + 2, f"steps by the plan: {steps}")
         other_limit = limit + (64 << 20)
         third = checked(launch(limited(here, other_limit, "plan")))
         expect("is for another limit" in third.err, third.err[-1000:])
+
+
+def offline(spec, percent):
+    """What `tapeswap plan` makes of a profile is taken, and stays."""
+    unlimited = run_once(spec)
+    limit = share_of_peak(unlimited.report, percent)
+    profile = run(dataclasses.replace(spec, observe=True)).profile
+    with tempfile.TemporaryDirectory(prefix="tapeswap-plan-") as folder:
+        with open(f"{folder}/profile.json", "w", encoding="utf-8") as file:
+            json.dump(profile, file)
+        path = f"{folder}/plan.json"
+
+        def made_for(bytes_):
+            command = [ROOT / "build/tapeswap", "plan", "--no-replay"]
+            command += [f"{folder}/profile.json", f"--limit={bytes_}"]
+            subprocess.run([*command, "-o", path], check=True, timeout=120)
+            with open(path, "rb") as file:
+                text = file.read()
+            here = dataclasses.replace(
+                spec, settings=(*spec.settings, ("TAPESWAP_PLAN", path))
+            )
+            outcome = checked(launch(limited(here, limit, "plan")))
+            with open(path, "rb") as file:
+                expect_equal(file.read(), text, "the file")
+            expect_equal(printed(outcome), printed(unlimited), "output")
+            return outcome
+
+        # It knows nothing of pages, which take a little more.
+        outcome = made_for(limit * 85 // 100)
+        expect(f"that in {path} is taken" in outcome.err, outcome.err[-1000:])
+        plan = outcome.status["plan"]
+        expect(plan["steps"] >= 3, f"steps by the plan: {plan}")
+        expect_equal(plan["missed"] + plan["astray"], 0, "pages not there")
+        outcome = made_for(limit)
+        expect("does not fit: " in outcome.err, outcome.err[-1000:])
+        outcome = made_for(limit + (64 << 20))
+        expect("is for another limit" in outcome.err, outcome.err[-1000:])
 
 
 def none_fits(spec, percent):
@@ -342,6 +396,77 @@ def ordinary(how, percent, least_steps, missed):
                 plan["steady_vmm_calls"], 0, "VMM calls of steady steps"
             )
         expect("plan.json is taken" in outcome.err, outcome.err[-1000:])
+
+
+def mlp(*settings):
+    return Spec(
+        WORKLOADS / "ordinary.py",
+        ("mlp",),
+        settings=(("SIMGPU_CONTENT", "tags"), *settings),
+    )
+
+
+def under(name, value):
+    """A setting that the pager bears, where steps go by a plan."""
+    unlimited = run_once(mlp())
+    limit = share_of_peak(unlimited.report, 65)
+    outcome = checked(launch(limited(mlp((name, value)), limit, "plan")))
+    peak = outcome.report["physical_peak_bytes"]
+    plan = outcome.status.get("plan")
+    print(f"  {name}={value}: {plan}")
+    expect(peak <= limit, f"physical peak {peak} over {limit}")
+    expect_equal(
+        printed(outcome), printed(unlimited), "output under the limit"
+    )
+    expect(plan and plan["steps"] >= 5, f"steps by the plan: {plan}")
+    expect_equal(plan["missed"] + plan["astray"], 0, "pages not there")
+
+
+# Driver calls that fail, drawn with this seed from those of planned steps.
+FAULTS, FAULT_SEED = 16, 10
+
+
+def draw_faults(before, after):
+    """Calls that the agent alone makes, in the second half of the run."""
+    chance = random.Random(FAULT_SEED)
+    drawn = [
+        (symbol, chance.randint(after[symbol] // 2 + 1, after[symbol]))
+        for symbol in agent_symbols()
+        if after.get(symbol, 0) and not before.get(symbol, 0)
+        for _ in range(3)
+    ]
+    return chance.sample(sorted(set(drawn)), FAULTS)
+
+
+def faulty():
+    """A driver call fails on the plan: right results, or out of memory."""
+    unlimited = run_once(mlp())
+    limit = share_of_peak(unlimited.report, 65)
+    plain = checked(launch(limited(mlp(), limit, "plan")))
+    words = {}
+    for symbol, nth in draw_faults(
+        unlimited.report["api_call_counts"], plain.report["api_call_counts"]
+    ):
+        spec = mlp(("SIMGPU_FAIL", f"{symbol}:{nth}"))
+        outcome = launch(limited(spec, limit, "plan"))
+        report, which = outcome.report, f"{symbol}:{nth}"
+        word = "out of memory" if outcome.code else "right"
+        words[word] = words.get(word, 0) + 1
+        expect(report, f"{which}: no report\n{outcome.err[-1000:]}")
+        counts = report["api_call_counts"]
+        expect(counts.get(symbol, 0) >= nth, f"{which}: was never made")
+        if outcome.code:
+            expect(
+                "out of memory" in outcome.err,
+                f"{which}: {outcome.err[-1000:]}",
+            )
+        else:
+            expect_equal(printed(outcome), printed(unlimited), which)
+        peak = report["physical_peak_bytes"]
+        expect(peak <= limit, f"{which}: peak {peak} over {limit}")
+        found = report["races"], report["memory_errors"]
+        expect_equal(found, (0, 0), f"{which}: races and memory errors")
+    print(f"  {FAULTS} faults: {words}")
 
 
 # Large enough that pages of 2 MiB are few of many.
@@ -464,8 +589,24 @@ def all_cases():
         )
     )
     cases += [
+        Case(
+            f"torch/planned/settings/{name}={value}",
+            lambda n=name, v=value: under(n, v),
+            full=True,
+        )
+        for name, value in (
+            ("SIMGPU_UNMAP_SYNC", "none"),
+            ("SIMGPU_UNMAP_SYNC", "device"),
+            ("TAPESWAP_HELPER", "inline"),
+            ("TAPESWAP_HELPER", "thread"),
+            ("TAPESWAP_DEBUG_UNMAP", "1"),
+        )
+    ]
+    cases += [
+        Case("torch/planned/faults", faulty, full=True),
         Case("torch/planned/steady/gpt", lambda: steady(gpt_steps, 50, 5)),
         Case("torch/planned/again", lambda: again(gpt, 60), full=True),
+        Case("torch/planned/offline", lambda: offline(gpt, 60), full=True),
         Case("torch/planned/none", lambda: none_fits(gpt, 20), full=True),
         Case("torch/planned/kept", lambda: kept(gpt, 60), full=True),
     ]

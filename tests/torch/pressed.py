@@ -171,13 +171,6 @@ def setting(name, value):
 # ------------------------------------------------------------------- faults
 
 
-def agent_symbols():
-    """The driver functions that the agent calls."""
-    text = (ROOT / "runtime/gpu_ops.def").read_text(encoding="utf-8")
-    rows = [l for l in text.splitlines() if l.startswith("TS_GPU_OP(")]
-    return [row.split(",")[1].strip() for row in rows]
-
-
 def status_of(runner):
     path = pathlib.Path(runner.folder.name, "status.json")
     return json.loads(path.read_text(encoding="utf-8"))
@@ -223,7 +216,7 @@ def draw_faults(before, after, every):
     """Calls that the agent alone makes; before: without it."""
     chance = random.Random(SEED)
     chosen = []
-    for symbol in agent_symbols():
+    for symbol in capping.agent_symbols():
         count = after.get(symbol, 0)
         if before.get(symbol, 0) or not count:
             continue

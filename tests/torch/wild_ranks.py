@@ -72,10 +72,17 @@ def ranks(wrapped, devices, steps=3, mode="cap", backend="gloo"):
     for status in outcome.statuses:
         moved = [device["moved"] for device in status["devices"]]
         expect(any(m["out_bytes"] and m["in_bytes"] for m in moved), moved)
+        if mode != "plan":
+            continue
+        plan = status.get("plan")
+        print(f"  a rank's plan: {plan}")
         # Threads of gloo's copy in no fixed order: where no step is like
         # another they stay with the pager.
-        if mode == "plan":
-            print(f"  a rank's plan: {status.get('plan')}")
+        if backend == NCCL:
+            expect(plan and plan["steps"] >= 5, "steps by the plan")
+            expect_equal(
+                plan["missed"] + plan["astray"], 0, "pages not there"
+            )
 
 
 def observed():
@@ -134,5 +141,11 @@ def all_cases():
             ranks,
             full=True,
             arguments=("data-parallel", 2, 16, "plan"),
-        )
+        ),
+        Case(
+            "torch/planned/ranks-nccl",
+            ranks,
+            full=True,
+            arguments=("data-parallel", 2, 16, "plan", NCCL),
+        ),
     ]
