@@ -13,29 +13,55 @@ static uint64_t size_of(const struct ts_model *m, uint32_t gap)
 	return m->graph->gaps[gap].size_bytes;
 }
 
-/* Deadline in ops since the first iteration. */
-static uint64_t deadline(const struct ts_model *m, uint32_t gap)
-{
-	return (uint64_t)m->state.began[gap] * m->graph->n_ops +
-	       m->program.need_op[gap];
-}
-
+/* Orders by deadline; @data is the state's list of them. */
 static bool earlier(const void *data, uint32_t a, uint32_t b)
 {
-	const struct ts_model *m = data;
-	uint64_t da = deadline(m, a), db = deadline(m, b);
+	const uint32_t *due = data;
 
-	return da != db ? da < db : a < b;
+	return due[a] != due[b] ? due[a] < due[b] : a < b;
 }
 
 void ts_engines_want(struct ts_model *m, uint32_t gap)
 {
-	ts_heap_push(&m->state.heap, gap, earlier, m);
+	ts_heap_push(&m->state.heap, gap, earlier, m->state.due);
 }
 
 static bool later(const void *data, uint32_t a, uint32_t b)
 {
 	return earlier(data, b, a);
+}
+
+static void sort_spare(struct ts_run_state *s)
+{
+	if (!s->spare_sorted) {
+		for (uint32_t i = s->spare.n / 2; i-- > 0;)
+			ts_heap_down(&s->spare, i, s->spare.items[i], later,
+			        s->due);
+	}
+	s->spare_sorted = true;
+	s->spare_changes = 0;
+}
+
+static void add_spare(struct ts_run_state *s, uint32_t gap)
+{
+	if (s->spare_sorted)
+		ts_heap_push(&s->spare, gap, later, s->due);
+	else
+		ts_heap_put(&s->spare, s->spare.n++, gap);
+}
+
+static void remove_spare(struct ts_run_state *s, uint32_t place)
+{
+	uint32_t last;
+
+	if (s->spare_sorted) {
+		ts_heap_remove(&s->spare, place, later, s->due);
+		return;
+	}
+	last = s->spare.items[--s->spare.n];
+	s->spare.place_of[s->spare.items[place]] = TS_NONE;
+	if (place < s->spare.n)
+		ts_heap_put(&s->spare, place, last);
 }
 
 /* After the gap's status or what the host has changed. */
@@ -46,10 +72,15 @@ static void note_spare(struct ts_model *m, uint32_t gap)
 	bool is =
 	        s->status[gap] == BACK && s->host[m->graph->gaps[gap].version];
 
-	if (is && place == TS_NONE)
-		ts_heap_push(&s->spare, gap, later, m);
-	else if (!is && place != TS_NONE)
-		ts_heap_remove(&s->spare, place, later, m);
+	if (is == (place != TS_NONE))
+		return;
+	if (is)
+		add_spare(s, gap);
+	else
+		remove_spare(s, place);
+	/* Keeping the order costs more than making it again would. */
+	if (++s->spare_changes > s->spare.n)
+		s->spare_sorted = false;
 }
 
 static void set_status(
@@ -63,6 +94,8 @@ static void set_host(struct ts_model *m, uint32_t version, bool has)
 {
 	uint32_t gap = m->state.gap_of[version];
 
+	if (m->state.host[version] == has)
+		return;
 	m->state.host[version] = has;
 	if (gap != TS_NONE)
 		note_spare(m, gap);
@@ -133,7 +166,7 @@ static bool start_gap(struct ts_model *m, uint32_t place, uint64_t extra)
 
 	if (s->used + size_of(m, gap) + extra > m->limit)
 		return false;
-	ts_heap_remove(&s->heap, place, earlier, m);
+	ts_heap_remove(&s->heap, place, earlier, s->due);
 	s->used += size_of(m, gap);
 	if (s->used > s->peak)
 		s->peak = s->used;
@@ -249,7 +282,7 @@ static void begin_gap(struct ts_model *m, uint32_t gap)
 	struct ts_run_state *s = &m->state;
 	uint32_t version = m->graph->gaps[gap].version;
 
-	s->began[gap] = (uint8_t)s->iteration;
+	s->due[gap] = s->iteration * m->graph->n_ops + m->program.need_op[gap];
 	m->left_before[gap] = m->left[gap];
 	m->left[gap] = TS_NONE;
 	s->opened[gap] = 0;
@@ -297,16 +330,17 @@ static bool evict(struct ts_model *m, const struct ts_instr *instr)
 	struct ts_run_state *s = &m->state;
 	uint32_t kept = TS_NONE, gap = TS_NONE;
 
+	sort_spare(s);
 	/* What is used now has the nearest deadlines: little is set aside. */
 	while (s->spare.n && needs(m, instr, s->spare.items[0])) {
 		gap = s->spare.items[0];
-		ts_heap_pop(&s->spare, later, m);
+		ts_heap_pop(&s->spare, later, s->due);
 		m->spare_next[gap] = kept;
 		kept = gap;
 	}
 	gap = s->spare.n ? s->spare.items[0] : TS_NONE;
 	for (; kept != TS_NONE; kept = m->spare_next[kept])
-		ts_heap_push(&s->spare, kept, later, m);
+		ts_heap_push(&s->spare, kept, later, s->due);
 	if (gap == TS_NONE)
 		return false;
 	s->outcome.evictions++;

@@ -11,7 +11,7 @@ static int state_init(struct ts_run_state *s, const struct ts_graph *g)
 	uint64_t values = g->profile->n_values + UINT64_C(1);
 
 	s->status = calloc(gaps, 1);
-	s->began = calloc(gaps, 1);
+	s->due = calloc(gaps, sizeof(*s->due));
 	s->opened = calloc(gaps, 1);
 	s->host = calloc(values, 1);
 	s->queued = calloc(values, 1);
@@ -21,7 +21,7 @@ static int state_init(struct ts_run_state *s, const struct ts_graph *g)
 	s->heap.place_of = calloc(gaps, sizeof(*s->heap.place_of));
 	s->spare.items = calloc(gaps, sizeof(*s->spare.items));
 	s->spare.place_of = calloc(gaps, sizeof(*s->spare.place_of));
-	if (!s->status || !s->began || !s->opened || !s->host || !s->queued ||
+	if (!s->status || !s->due || !s->opened || !s->host || !s->queued ||
 	        !s->gap_of || !s->queue || !s->heap.items ||
 	        !s->heap.place_of || !s->spare.items || !s->spare.place_of)
 		return -ENOMEM;
@@ -31,7 +31,7 @@ static int state_init(struct ts_run_state *s, const struct ts_graph *g)
 static void state_finish(struct ts_run_state *s)
 {
 	free(s->status);
-	free(s->began);
+	free(s->due);
 	free(s->opened);
 	free(s->host);
 	free(s->queued);
@@ -59,7 +59,7 @@ static void state_copy(struct ts_run_state *to, const struct ts_run_state *from,
 
 	*to = *from;
 	to->status = memcpy(arrays.status, from->status, gaps);
-	to->began = memcpy(arrays.began, from->began, gaps);
+	to->due = memcpy(arrays.due, from->due, gaps * 4);
 	to->opened = memcpy(arrays.opened, from->opened, gaps);
 	to->host = memcpy(arrays.host, from->host, values);
 	to->queued = memcpy(arrays.queued, from->queued, values);
@@ -247,7 +247,8 @@ static void start_state(struct ts_model *m)
 	struct ts_run_state *s = &m->state, arrays = *s;
 
 	memset(s, 0, offsetof(struct ts_run_state, status));
-	s->heap.n = s->spare.n = 0;
+	s->heap.n = s->spare.n = s->spare_changes = 0;
+	s->spare_sorted = true;
 	memset(s->heap.place_of, 0xff, g->n_gaps * sizeof(uint32_t));
 	memset(s->spare.place_of, 0xff, g->n_gaps * sizeof(uint32_t));
 	s->used = s->peak = g->base_bytes;
@@ -258,7 +259,6 @@ static void start_state(struct ts_model *m)
 	        (double)device->h2d_bytes_per_s * 1e-9,
 	        (double)device->h2d_both_bytes_per_s * 1e-9, 0};
 	memset(arrays.status, 0, g->n_gaps);
-	memset(arrays.began, 0, g->n_gaps);
 	memset(arrays.opened, 0, g->n_gaps);
 	memset(arrays.host, 0, g->profile->n_values);
 	memset(arrays.queued, 0, g->profile->n_values);
@@ -278,7 +278,7 @@ static void start_state(struct ts_model *m)
 		s->host[info->version] = 1;
 		s->status[gap] = OUTGOING;
 		/* Its deadline counts from a step before the first. */
-		s->began[gap] = 0;
+		s->due[gap] = m->program.need_op[gap];
 		ts_engines_release(m, gap);
 		if (m->choice->window[gap] <= g->n_ops) {
 			s->opened[gap] = 1;

@@ -51,15 +51,20 @@ struct ts_run_state {
 	struct ts_outcome outcome;
 
 	uint8_t *status;     /* by gap */
-	uint8_t *began;      /* by gap: iteration */
+	uint32_t *due;       /* by gap: op it is needed at, over all steps */
 	uint8_t *opened;     /* by gap: its window is open */
 	uint8_t *host;       /* by value: the host has it */
 	uint8_t *queued;     /* by value */
 	uint32_t *gap_of;    /* by value: gap that is open, TS_NONE */
 	uint32_t *queue;     /* ring of versions to copy out */
 	struct ts_heap heap; /* gaps to copy in, earliest deadline first */
-	/* Gaps that are BACK and that the host has, latest deadline first. */
+	/*
+	 * Gaps that are BACK and that the host has; latest deadline first while
+	 * they are sorted, which few steps ever ask for.
+	 */
 	struct ts_heap spare;
+	bool spare_sorted;
+	uint32_t spare_changes; /* since it was asked for */
 };
 
 struct ts_model {
