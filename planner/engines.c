@@ -35,8 +35,8 @@ static void sort_spare(struct ts_run_state *s)
 {
 	if (!s->spare_sorted) {
 		for (uint32_t i = s->spare.n / 2; i-- > 0;)
-			ts_heap_down(&s->spare, i, s->spare.items[i], later,
-			        s->due);
+			ts_heap_down(
+			        &s->spare, i, s->spare.items[i], later, s->due);
 	}
 	s->spare_sorted = true;
 	s->spare_changes = 0;
@@ -308,8 +308,8 @@ static void end_gap(struct ts_model *m, uint32_t gap)
 		return;
 	/* The copy now is one of the next step's first version. */
 	first = info->version;
-	while (m->graph->profile->values[first].in_place_of != TS_NONE)
-		first = m->graph->profile->values[first].in_place_of;
+	while (m->older[first] != TS_NONE)
+		first = m->older[first];
 	set_host(m, first, s->host[info->version]);
 	set_host(m, info->version, false);
 }
@@ -380,7 +380,8 @@ static void force_in(struct ts_model *m, uint32_t missing)
 }
 
 /* Compute stands still until @instr can run. False: it never can. */
-static bool wait_for(struct ts_model *m, const struct ts_instr *instr)
+static bool wait_for(
+        struct ts_model *m, const struct ts_instr *instr, uint64_t alloc_bytes)
 {
 	struct ts_run_state *s = &m->state;
 	const struct ts_profile *p = m->graph->profile;
@@ -388,7 +389,7 @@ static bool wait_for(struct ts_model *m, const struct ts_instr *instr)
 
 	for (;;) {
 		uint32_t missing = missing_need(m, instr);
-		bool room = s->used + instr->alloc_bytes <= m->limit;
+		bool room = s->used + alloc_bytes <= m->limit;
 		double before = s->t;
 
 		if (missing == TS_NONE && room)
@@ -416,7 +417,7 @@ static bool wait_for(struct ts_model *m, const struct ts_instr *instr)
 			continue;
 		s->outcome.stuck_op = instr->op;
 		s->outcome.stuck_bytes =
-		        s->used + instr->alloc_bytes +
+		        s->used + alloc_bytes +
 		        (missing != TS_NONE ? size_of(m, missing) : 0);
 		return false;
 	}
@@ -437,7 +438,7 @@ static void forget_copies(struct ts_model *m, uint32_t op)
 			set_host(m, p->uses[info->first_read + k], false);
 	for (uint32_t k = 0; k < info->n_writes; k++) {
 		uint32_t version = p->uses[info->first_write + k];
-		uint32_t old = p->values[version].in_place_of;
+		uint32_t old = m->older[version];
 
 		set_host(m, version, false);
 		if (old != TS_NONE)
@@ -552,12 +553,11 @@ static void copy_what_came(struct ts_model *m)
 
 bool ts_engines_run_instr(struct ts_model *m, uint32_t k)
 {
-	struct ts_instr own = m->program.instrs[k];
-	const struct ts_instr *instr = &own;
+	const struct ts_instr *instr = &m->program.instrs[k];
 	struct ts_run_state *s = &m->state;
+	uint64_t alloc_bytes = instr->alloc_bytes + s->arriving;
 	double end;
 
-	own.alloc_bytes += s->arriving;
 	s->arriving = 0;
 	if (!k || m->program.instrs[k - 1].op != instr->op) {
 		open_windows(m, instr->op);
@@ -565,13 +565,13 @@ bool ts_engines_run_instr(struct ts_model *m, uint32_t k)
 	}
 	if (!k)
 		copy_what_came(m);
-	if (!wait_for(m, instr))
+	if (!wait_for(m, instr, alloc_bytes))
 		return false;
 	if (instr->value == TS_NONE) {
 		wait_for_storage(m, instr->op);
 		m->op_ns[instr->op] = s->t - m->begun_ns;
 	}
-	s->used += instr->alloc_bytes;
+	s->used += alloc_bytes;
 	if (s->used > s->peak)
 		s->peak = s->used;
 	s->instr = k + 1;

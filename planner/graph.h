@@ -96,6 +96,9 @@ int ts_graph_init(struct ts_graph *graph, const struct ts_profile *profile,
         const struct ts_graph_options *options);
 void ts_graph_finish(struct ts_graph *graph);
 
+/* Parameters, optimizer state: more than activations may have to leave. */
+bool ts_graph_wraps(const struct ts_graph *graph);
+
 /* Is the content of @value on hand at @op if everything is kept? */
 bool ts_graph_alive(const struct ts_graph *graph, uint32_t value, uint32_t op);
 

@@ -20,6 +20,15 @@
 #define ENUMERATED 3000
 /* Threshold at the start of the walk on a short tape. */
 #define SLACK 0.3
+/* Changes that are guessed to be good until the walk stops to look. */
+#define MOST_DRIFT 4
+/* Times that windows are fitted on the way. */
+#define WALKS 4
+/* Steps that an evaluation counts as where steps lean on one another. */
+#define WIDE_STEPS 3
+/* A copy back may begin so many times earlier than it takes. */
+static const uint32_t leads[] = {2, 8, 64};
+#define N_LEADS (sizeof(leads) / sizeof(leads[0]))
 
 /* A gap that may change, and what it may become. */
 struct movable {
@@ -41,7 +50,27 @@ struct improve {
 	uint32_t n;
 	uint64_t random;
 	uint32_t left; /* evaluations */
+	/*
+	 * A long tape whose steps lean on one another: trials are guessed at
+	 * from the step before, windows are changed one by one, and what looks
+	 * good is run. Changes since then.
+	 */
+	bool wide;
+	uint32_t drift;
+	/* Instructions that the model ran when the search began; the budget. */
+	uint64_t instrs_before, instrs;
 };
+
+/* Guesses differ a lot in what they take: these count instructions. */
+static void count_work(struct improve *im)
+{
+	const struct ts_search *s = im->search;
+	uint64_t done = ts_model_instrs(s->model) - im->instrs_before;
+	uint64_t per = WIDE_STEPS * (uint64_t)(s->graph->n_ops + 1);
+
+	im->left =
+	        done < im->instrs ? (uint32_t)((im->instrs - done) / per) : 0;
+}
 
 /* xorshift64*: a fixed stream, not a source of randomness. */
 static uint32_t draw(struct improve *im, uint32_t below)
@@ -51,6 +80,14 @@ static uint32_t draw(struct improve *im, uint32_t below)
 	im->random ^= im->random >> 27;
 	return (uint32_t)((im->random * UINT64_C(2685821657736338717)) >> 33) %
 	       below;
+}
+
+/* Begin of an op that may lie in the next step, if nothing waits. */
+static uint64_t start_of(const struct ts_graph *g, uint32_t op)
+{
+	uint32_t n = g->n_ops;
+
+	return op < n ? g->start_ns[op] : g->start_ns[n] + g->start_ns[op - n];
 }
 
 /* Gaps over some op that does not fit with everything kept. */
@@ -121,14 +158,55 @@ static int evaluate(
 	return 0;
 }
 
+/* Runs where the walk is; where that is no good, back to the best plan. */
+static int stop_and_look(struct improve *im)
+{
+	struct ts_search *s = im->search;
+	struct ts_outcome outcome;
+	int err = ts_model_anchor(s->model, &im->here, &outcome);
+
+	im->drift = 0;
+	if (!err && outcome.fits && outcome.step_ns < s->best.outcome.step_ns) {
+		ts_choice_copy(&s->best.choice, &im->here);
+		s->best.outcome = outcome;
+		s->best.windows = im->windows;
+	}
+	im->here_ns = outcome.step_ns;
+	if (err || (outcome.fits && outcome.step_ns <= s->best.outcome.step_ns))
+		return err;
+	ts_choice_copy(&im->here, &s->best.choice);
+	im->here_ns = s->best.outcome.step_ns;
+	return ts_model_anchor(s->model, &im->here, &outcome);
+}
+
+/* Guesses at the trial; goes there where it looks no slower. */
+static int try_wide(struct improve *im)
+{
+	struct ts_search *s = im->search;
+	struct ts_outcome outcome;
+	int err = ts_model_guess(s->model, &s->trial, im->here_ns, &outcome);
+
+	/* Compiling it counts as well. */
+	im->instrs_before -= s->graph->n_ops / 2;
+	count_work(im);
+	if (err || !outcome.fits || outcome.step_ns > im->here_ns)
+		return err;
+	im->here_ns = outcome.step_ns;
+	ts_choice_copy(&im->here, &s->trial);
+	return ++im->drift < MOST_DRIFT ? 0 : stop_and_look(im);
+}
+
 /* Evaluates the trial; goes there where the threshold allows. */
 static int try(struct improve *im, enum ts_window_mode windows)
 {
 	struct ts_search *s = im->search;
 	struct ts_outcome again;
 	uint64_t step_ns;
-	int err = evaluate(im, windows, &step_ns);
+	int err;
 
+	if (im->wide)
+		return try_wide(im);
+	err = evaluate(im, windows, &step_ns);
 	if (err || step_ns == TS_NEVER)
 		return err;
 	if ((double)step_ns > (double)im->here_ns * (1 + im->threshold))
@@ -201,6 +279,45 @@ static const struct movable *make_room(
 	return NULL;
 }
 
+/* The copy back of a gap of the trial may begin at some earlier time. */
+static void draw_window(struct improve *im, uint32_t gap)
+{
+	const struct ts_search *s = im->search;
+	const struct ts_graph *g = s->graph;
+	const struct ts_gap *info = &g->gaps[gap];
+	const struct ts_device *d = &g->profile->device;
+	double lead =
+	        leads[draw(im, N_LEADS)] *
+	        ((double)info->size_bytes * 1e9 / (double)d->h2d_bytes_per_s +
+	                (double)d->copy_latency_ns);
+	uint32_t low = info->from_op + 1, high = info->to_op;
+	double need = (double)start_of(g, info->to_op);
+
+	while (low < high) {
+		uint32_t mid = low + (high - low + 1) / 2;
+
+		if (need - (double)start_of(g, mid) >= lead)
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	s->trial.window[gap] = low;
+}
+
+/* Gaps that the trial swaps and where the walk is does not. */
+static void draw_windows(struct improve *im)
+{
+	const struct ts_choice *trial = &im->search->trial;
+
+	for (uint32_t i = 0; i < im->n; i++) {
+		uint32_t gap = im->movable[i].gap;
+
+		if (trial->action[gap] == TS_SWAP &&
+		        im->here.action[gap] != TS_SWAP)
+			draw_window(im, gap);
+	}
+}
+
 /* One random change of where the walk is, in the trial. False: nothing. */
 static bool mutate(struct improve *im)
 {
@@ -209,7 +326,14 @@ static bool mutate(struct improve *im)
 	const struct movable *a, *b;
 
 	ts_choice_copy(&s->trial, &im->here);
-	switch (draw(im, 7)) {
+	switch (draw(im, im->wide ? 9 : 7)) {
+	case 7: /* A copy back begins at another time. */
+	case 8:
+		a = pick(im, TS_SWAP);
+		if (!a)
+			return false;
+		draw_window(im, a->gap);
+		return s->trial.window[a->gap] != im->here.window[a->gap];
 	case 0: /* Memory is left: keep what was replayed. */
 		a = pick(im, TS_REPLAY);
 		if (!a)
@@ -261,11 +385,11 @@ static bool mutate(struct improve *im)
 	}
 }
 
-/* Dearest replays first: which of them fit after all? */
-static int keep_what_fits(struct improve *im)
+/* Dearest replays first: which of them can be kept, or swapped, after all? */
+static int spare_replays(
+        struct improve *im, enum ts_action action, uint32_t enough)
 {
 	struct ts_search *s = im->search;
-	uint32_t enough = im->left / 4 * 3;
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < im->n && im->left > enough; i++) {
@@ -274,20 +398,26 @@ static int keep_what_fits(struct improve *im)
 		if (im->here.action[m->gap] != TS_REPLAY)
 			continue;
 		ts_choice_copy(&s->trial, &im->here);
-		s->trial.action[m->gap] = TS_KEEP;
+		s->trial.action[m->gap] = (uint8_t)action;
+		if (action == TS_SWAP)
+			draw_window(im, m->gap);
 		err = try(im, im->windows);
 	}
 	return err;
 }
 
-/* Random changes; short tapes may climb out of a hollow on the way. */
-static int walk(struct improve *im, uint32_t evaluations)
+/*
+ * Random changes until so many evaluations are left of @evaluations; short
+ * tapes may climb out of a hollow on the way.
+ */
+static int walk(struct improve *im, uint32_t evaluations, uint32_t until)
 {
 	struct ts_search *s = im->search;
 	bool small = im->n <= SMALL;
 	int err = 0;
 
-	for (uint32_t idle = 0; !err && im->left && idle < 8 * evaluations;
+	for (uint32_t idle = 0; !err && im->left > until &&
+	                        idle < (im->wide ? 64 : 8) * evaluations;
 	        idle++) {
 		enum ts_window_mode windows = im->windows;
 
@@ -296,6 +426,8 @@ static int walk(struct improve *im, uint32_t evaluations)
 		              : 0;
 		if (!mutate(im))
 			continue;
+		if (im->wide)
+			draw_windows(im);
 		while (small && draw(im, 3) == 0) {
 			const struct movable *m = &im->movable[draw(im, im->n)];
 
@@ -406,6 +538,47 @@ static int neighbours(struct improve *im)
 	return err;
 }
 
+/* From the best plan on, with windows fitted to how it ran. */
+static int start_wide(struct improve *im)
+{
+	struct ts_search *s = im->search;
+	struct ts_outcome outcome;
+	int err = ts_search_refit(s, 2);
+
+	ts_choice_copy(&im->here, &s->best.choice);
+	im->here_ns = s->best.outcome.step_ns;
+	im->windows = s->best.windows;
+	im->drift = 0;
+	if (!err)
+		err = ts_model_anchor(s->model, &im->here, &outcome);
+	count_work(im);
+	return err;
+}
+
+/*
+ * On from the best plan on a long tape. Now and then all windows are fitted at
+ * once, which no change of one by one comes to.
+ */
+static int walk_wide(struct improve *im, uint32_t evaluations)
+{
+	int err = 0;
+
+	im->wide = true;
+	im->instrs_before = ts_model_instrs(im->search->model);
+	im->instrs = evaluations * WIDE_STEPS *
+	             (uint64_t)(im->search->graph->n_ops + 1);
+	for (uint32_t i = WALKS; !err && i-- > 0;) {
+		err = start_wide(im);
+		if (!err && i + 1 == WALKS)
+			err = spare_replays(im, TS_SWAP, evaluations / 2);
+		if (!err)
+			err = walk(im, evaluations, evaluations / WALKS * i);
+		if (!err && im->drift)
+			err = stop_and_look(im);
+	}
+	return err ? err : ts_search_refit(im->search, 2);
+}
+
 int ts_search_improve(struct ts_search *s, uint32_t evaluations)
 {
 	struct improve im = {.search = s,
@@ -437,20 +610,23 @@ int ts_search_improve(struct ts_search *s, uint32_t evaluations)
 		im.left = evaluations;
 	}
 	if (!err)
-		err = keep_what_fits(&im);
+		err = spare_replays(&im, TS_KEEP, im.left / 4 * 3);
 	if (!err && im.n <= SHORTEST)
 		err = build_up(&im);
 	if (!err && im.n <= SHORTEST) {
 		uint32_t kept = im.left / 2;
 
 		im.left -= kept;
-		err = walk(&im, im.left);
+		err = walk(&im, im.left, 0);
 		im.left += kept;
 		if (!err)
 			err = neighbours(&im);
 	}
 	if (!err)
-		err = walk(&im, im.left);
+		err = walk(&im, im.left, 0);
+	if (!err && evaluations > TS_CLOSE_EVALUATIONS && im.n > SMALL &&
+	        ts_graph_wraps(s->graph))
+		err = walk_wide(&im, evaluations);
 out_free:
 	ts_choice_finish(&im.here);
 	free(im.movable);

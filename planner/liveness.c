@@ -369,3 +369,12 @@ int ts_graph_init(struct ts_graph *g, const struct ts_profile *profile,
 	}
 	return 0;
 }
+
+bool ts_graph_wraps(const struct ts_graph *g)
+{
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		if (g->gaps[i].to_op > g->n_ops)
+			return true;
+	}
+	return false;
+}

@@ -2,8 +2,12 @@
 #include "planner/model_internal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Where one step leans on the one before, they settle after two. */
+#define STEPS 3
 
 static int state_init(struct ts_run_state *s, const struct ts_graph *g)
 {
@@ -69,17 +73,38 @@ static void state_copy(struct ts_run_state *to, const struct ts_run_state *from,
 	to->spare = heap_copy(&arrays.spare, &from->spare, gaps);
 }
 
+/* What runs look up of every value, in one place. */
+static void index_values(struct ts_model *m)
+{
+	const struct ts_graph *g = m->graph;
+
+	for (uint32_t v = 0; v < g->profile->n_values; v++) {
+		const struct ts_object *object = &g->objects[g->object_of[v]];
+
+		m->older[v] = g->profile->values[v].in_place_of;
+		if (g->writer[v] != TS_NONE || object->persistent ||
+		        object->last_op == TS_NONE)
+			continue;
+		m->input_bytes += object->size_bytes;
+		m->inputs[m->n_inputs++] = v;
+	}
+}
+
 int ts_model_create(const struct ts_graph *graph, uint64_t limit_bytes,
         struct ts_model **ret_model)
 {
 	struct ts_model *m = calloc(1, sizeof(*m));
 	uint64_t gaps = graph->n_gaps + UINT64_C(1);
 	uint64_t ops = graph->n_ops + UINT64_C(1);
+	uint64_t values = graph->profile->n_values + UINT64_C(1);
 
 	if (!m)
 		return -ENOMEM;
 	m->graph = graph;
 	m->limit = limit_bytes;
+	m->most_ns = HUGE_VAL;
+	m->inputs = calloc(values, sizeof(*m->inputs));
+	m->older = calloc(values, sizeof(*m->older));
 	m->copy_head = calloc(ops, sizeof(*m->copy_head));
 	m->window_head = calloc(ops, sizeof(*m->window_head));
 	m->copy_next = calloc(gaps, sizeof(*m->copy_next));
@@ -91,15 +116,16 @@ int ts_model_create(const struct ts_graph *graph, uint64_t limit_bytes,
 	m->spare_next = calloc(gaps, sizeof(*m->spare_next));
 	m->anchor_need = calloc(gaps, sizeof(*m->anchor_need));
 	m->anchor_copy = calloc(gaps, sizeof(*m->anchor_copy));
-	if (!m->copy_head || !m->window_head || !m->copy_next ||
-	        !m->window_next || !m->anchor_need || !m->left || !m->back_op ||
-	        !m->left_before || !m->spare_next || !m->anchor_copy ||
-	        !m->op_ns || state_init(&m->state, graph) ||
+	if (!m->inputs || !m->older || !m->copy_head || !m->window_head ||
+	        !m->copy_next || !m->window_next || !m->anchor_need ||
+	        !m->left || !m->back_op || !m->left_before || !m->spare_next ||
+	        !m->anchor_copy || !m->op_ns || state_init(&m->state, graph) ||
 	        ts_choice_init(&m->anchor, graph->n_gaps) ||
 	        ts_program_init(&m->program, graph)) {
 		ts_model_destroy(m);
 		return -ENOMEM;
 	}
+	index_values(m);
 	*ret_model = m;
 	return 0;
 }
@@ -121,7 +147,10 @@ void ts_model_destroy(struct ts_model *m)
 	free(m->spare_next);
 	free(m->anchor_need);
 	free(m->anchor_copy);
+	free(m->inputs);
+	free(m->older);
 	free(m->ahead);
+	free(m->after_ns);
 	free(m->copy_head);
 	free(m->copy_next);
 	free(m->window_head);
@@ -188,6 +217,7 @@ static int prepare(struct ts_model *m, const struct ts_choice *choice)
 	const struct ts_graph *g = m->graph;
 	struct ts_program *p = &m->program;
 	int err = ts_program_compile(p, choice);
+	double after_ns = 0;
 
 	if (err)
 		return err;
@@ -196,13 +226,18 @@ static int prepare(struct ts_model *m, const struct ts_choice *choice)
 	memset(m->back_op, 0xff, g->n_gaps * sizeof(*m->back_op));
 	memset(m->left_before, 0xff, g->n_gaps * sizeof(*m->left_before));
 	if (p->n_instrs > m->ahead_room) {
-		uint64_t *more =
-		        realloc(m->ahead, p->instrs_room * sizeof(*more));
-
-		if (!more)
+		free(m->ahead);
+		free(m->after_ns);
+		m->ahead_room = 0;
+		m->ahead = calloc(p->instrs_room, sizeof(*m->ahead));
+		m->after_ns = calloc(p->instrs_room, sizeof(*m->after_ns));
+		if (!m->ahead || !m->after_ns)
 			return -ENOMEM;
-		m->ahead = more;
 		m->ahead_room = p->instrs_room;
+	}
+	for (uint32_t k = p->n_instrs; k-- > 0;) {
+		after_ns += (double)p->instrs[k].duration_ns;
+		m->after_ns[k] = after_ns;
 	}
 	for (uint32_t k = 0; k < p->n_instrs; k++) {
 		int64_t sum = 0, most = 0;
@@ -293,21 +328,13 @@ static void start_state(struct ts_model *m)
 /* New step: what came with the last one and died in it comes again. */
 static void next_iteration(struct ts_model *m)
 {
-	const struct ts_graph *g = m->graph;
 	struct ts_run_state *s = &m->state;
 
 	s->iteration++;
 	s->instr = 0;
-	s->arriving = 0;
-	for (uint32_t v = 0; v < g->profile->n_values; v++) {
-		const struct ts_object *object = &g->objects[g->object_of[v]];
-
-		if (g->writer[v] != TS_NONE || object->persistent ||
-		        object->last_op == TS_NONE)
-			continue;
-		s->arriving += object->size_bytes;
-		s->host[v] = 0;
-	}
+	s->arriving = m->input_bytes;
+	for (uint32_t i = 0; i < m->n_inputs; i++)
+		s->host[m->inputs[i]] = 0;
 }
 
 static int snapshot(struct ts_model *m)
@@ -321,40 +348,63 @@ static int snapshot(struct ts_model *m)
 	return 0;
 }
 
-/* Runs from state on to the end; snapshots on the way if asked to. */
-static int go(struct ts_model *m, uint32_t iterations, bool remember)
+/*
+ * The instructions that are left of the step; snapshots on the way if asked
+ * to. 0 (look at outcome.fits) or -ENOMEM.
+ */
+static int finish_step(struct ts_model *m, double begun_ns, bool remember)
 {
 	struct ts_run_state *s = &m->state;
 	uint32_t n = m->program.n_instrs, every = n / TS_SNAPSHOTS + 1;
+
+	m->begun_ns = begun_ns;
+	for (uint32_t k = s->instr; k < n; k++) {
+		if (remember && k % every == 0 &&
+		        m->n_snapshots < TS_SNAPSHOTS && snapshot(m))
+			return -ENOMEM;
+		m->instrs++;
+		if (s->t - begun_ns + m->after_ns[k] > m->most_ns ||
+		        !ts_engines_run_instr(m, k)) {
+			s->outcome.fits = false;
+			s->outcome.step_ns = TS_NEVER;
+			s->outcome.peak_bytes = s->outcome.stuck_bytes;
+			return 0;
+		}
+	}
+	s->outcome.fits = true;
+	s->outcome.step_ns = (uint64_t)(s->t - begun_ns + 0.5);
+	s->outcome.peak_bytes = s->peak;
+	s->outcome.replay_ns = m->program.replay_ns;
+	return 0;
+}
+
+/* From here on counters are those of the step that begins. */
+static void forget_outcome(struct ts_model *m)
+{
+	memset(&m->state.outcome, 0, sizeof(m->state.outcome));
+	if (m->wait_ns)
+		memset(m->wait_ns, 0, m->graph->n_gaps * sizeof(*m->wait_ns));
+}
+
+/* Steps from state on; snapshots of the last one if asked to. */
+static int go(struct ts_model *m, uint32_t iterations, bool remember)
+{
+	struct ts_run_state *s = &m->state;
 	double begun = 0;
 
 	for (uint32_t i = 0; i < iterations; i++) {
-		if (i)
-			next_iteration(m);
-		begun = i ? s->t : 0;
-		m->begun_ns = begun;
-		/* Counters are those of the last iteration. */
-		if (i + 1 == iterations && i) {
-			uint64_t peak = s->peak;
+		bool last = i + 1 == iterations;
+		int err;
 
-			memset(&s->outcome, 0, sizeof(s->outcome));
-			s->peak = peak;
-			if (m->wait_ns)
-				memset(m->wait_ns, 0,
-				        m->graph->n_gaps * sizeof(*m->wait_ns));
+		if (i) {
+			next_iteration(m);
+			begun = s->t;
 		}
-		for (uint32_t k = s->instr; k < n; k++) {
-			if (remember && k % every == 0 &&
-			        m->n_snapshots < TS_SNAPSHOTS && snapshot(m))
-				return -ENOMEM;
-			m->instrs++;
-			if (!ts_engines_run_instr(m, k)) {
-				s->outcome.fits = false;
-				s->outcome.step_ns = TS_NEVER;
-				s->outcome.peak_bytes = s->outcome.stuck_bytes;
-				return 0;
-			}
-		}
+		if (i && last)
+			forget_outcome(m);
+		err = finish_step(m, begun, remember && last);
+		if (err || !s->outcome.fits)
+			return err;
 	}
 	/* Copies out that go on into the next step end there as in this one. */
 	for (uint32_t gap = 0; gap < m->graph->n_gaps; gap++) {
@@ -363,10 +413,6 @@ static int go(struct ts_model *m, uint32_t iterations, bool remember)
 			m->left[gap] = m->left_before[gap];
 	}
 	m->op_ns[m->graph->n_ops] = s->t - begun;
-	s->outcome.fits = true;
-	s->outcome.step_ns = (uint64_t)(s->t - begun + 0.5);
-	s->outcome.peak_bytes = s->peak;
-	s->outcome.replay_ns = m->program.replay_ns;
 	return 0;
 }
 
@@ -393,8 +439,7 @@ static int run(struct ts_model *m, const struct ts_choice *choice,
 	if (err)
 		return err < 0 ? err : 0;
 	start_state(m);
-	/* Steps settle after two; see DESIGN on cyclic gaps. */
-	err = go(m, m->program.cyclic ? 3 : 1, remember);
+	err = go(m, m->program.cyclic ? STEPS : 1, remember);
 	if (!err)
 		*ret_outcome = m->state.outcome;
 	return err;
@@ -422,8 +467,10 @@ int ts_model_anchor(struct ts_model *m, const struct ts_choice *choice,
 	m->n_snapshots = 0;
 	m->anchored = false;
 	err = run(m, choice, ret_outcome, true);
-	if (err || !ret_outcome->fits || p->cyclic)
+	if (err || !ret_outcome->fits)
 		return err;
+	m->anchor_cyclic = p->cyclic;
+	m->anchor_begun_ns = m->begun_ns;
 	if (p->n_instrs > m->anchor_room) {
 		struct ts_instr *more = realloc(
 		        m->anchor_instrs, p->instrs_room * sizeof(*more));
@@ -444,70 +491,137 @@ int ts_model_anchor(struct ts_model *m, const struct ts_choice *choice,
 	return 0;
 }
 
-/* First op at which the prepared program may run unlike the anchor's. */
-static uint32_t first_change(const struct ts_model *m)
+/* First op at which the gap may make a difference; TS_NONE: it makes none. */
+static uint32_t change_of(const struct ts_model *m, uint32_t gap)
 {
-	const struct ts_graph *g = m->graph;
 	const struct ts_program *p = &m->program;
-	uint32_t first = g->n_ops;
+	uint32_t was = m->anchor.action[gap], is = m->choice->action[gap];
+	uint32_t op = m->graph->gaps[gap].from_op;
 
-	for (uint32_t gap = 0; gap < g->n_gaps; gap++) {
-		const struct ts_gap *info = &g->gaps[gap];
-		uint32_t was = m->anchor.action[gap];
-		uint32_t is = m->choice->action[gap], op = TS_NONE;
-
-		if (was == is && m->anchor_copy[gap] == p->copy_op[gap]) {
-			if (is != TS_SWAP ||
-			        (m->anchor_need[gap] == p->need_op[gap] &&
-			                m->anchor.window[gap] ==
-			                        m->choice->window[gap]))
-				continue;
-			op = info->from_op;
-		} else {
-			op = info->from_op;
-			if (p->copy_op[gap] < op)
-				op = p->copy_op[gap];
-			if (m->anchor_copy[gap] < op)
-				op = m->anchor_copy[gap];
-		}
-		if (op < first)
-			first = op;
-	}
-	return first;
+	if (was == is && m->anchor_copy[gap] == p->copy_op[gap])
+		return is != TS_SWAP || (m->anchor_need[gap] ==
+		                                        p->need_op[gap] &&
+		                                m->anchor.window[gap] ==
+		                                        m->choice->window[gap])
+		               ? TS_NONE
+		               : op;
+	if (p->copy_op[gap] < op)
+		op = p->copy_op[gap];
+	return m->anchor_copy[gap] < op ? m->anchor_copy[gap] : op;
 }
 
-int ts_model_try(struct ts_model *m, const struct ts_choice *choice,
-        struct ts_outcome *ret_outcome)
+/* Where the prepared program begins to differ from the anchor's. */
+struct change {
+	uint32_t first_op;
+	/* Some of it is in what one step leaves to the next. */
+	bool wraps;
+	/* What the anchor's last step began with is of no use. */
+	bool lost;
+};
+
+static struct change find_change(const struct ts_model *m)
+{
+	const struct ts_graph *g = m->graph;
+	struct change change = {.first_op = g->n_ops};
+
+	for (uint32_t gap = 0; gap < g->n_gaps; gap++) {
+		uint32_t op = change_of(m, gap);
+
+		if (op == TS_NONE)
+			continue;
+		if (g->gaps[gap].to_op >= g->n_ops) {
+			bool was = m->anchor.action[gap] == TS_SWAP;
+			bool is = m->choice->action[gap] == TS_SWAP;
+
+			change.wraps |= !was;
+			change.lost |= !is;
+			if (was)
+				op = 0;
+		}
+		if (op < change.first_op)
+			change.first_op = op;
+	}
+	return change;
+}
+
+/* The latest snapshot that the prepared program can start from, or TS_NONE. */
+static uint32_t find_snapshot(const struct ts_model *m, uint32_t first_op)
 {
 	const struct ts_program *p = &m->program;
-	uint32_t same = 0, first, use = TS_NONE;
-	int err;
+	uint32_t same = 0, use = TS_NONE;
 
-	if (!m->anchored)
-		return run(m, choice, ret_outcome, false);
-	err = start(m, choice, ret_outcome);
-	if (err)
-		return err < 0 ? err : 0;
-	first = first_change(m);
 	while (same < p->n_instrs && same < m->anchor_n_instrs &&
-	        p->instrs[same].op < first &&
+	        p->instrs[same].op < first_op &&
 	        !memcmp(&p->instrs[same], &m->anchor_instrs[same],
 	                sizeof(p->instrs[0])))
 		same++;
 	/* Admission looks ahead over the next instructions. */
 	same = same > TS_LOOK_AHEAD ? same - TS_LOOK_AHEAD : 0;
-	for (uint32_t i = 0; i < m->n_snapshots && !p->cyclic; i++) {
+	for (uint32_t i = 0; i < m->n_snapshots; i++) {
 		if (m->snapshots[i].instr <= same)
 			use = i;
 	}
+	return use;
+}
+
+/* The step that has begun, and one more where what it leaves is new. */
+static int finish_steps(struct ts_model *m, bool one_more, double most_ns)
+{
+	double begun_ns = m->anchor_begun_ns;
+	int err = 0;
+
+	if (one_more) {
+		err = finish_step(m, begun_ns, false);
+		if (err || !m->state.outcome.fits)
+			return err;
+		next_iteration(m);
+		forget_outcome(m);
+		begun_ns = m->state.t;
+	}
+	m->most_ns = most_ns;
+	err = finish_step(m, begun_ns, false);
+	m->most_ns = HUGE_VAL;
+	return err;
+}
+
+static int try_or_guess(struct ts_model *m, const struct ts_choice *choice,
+        bool guess, double most_ns, struct ts_outcome *ret_outcome)
+{
+	struct change change;
+	uint32_t use = TS_NONE;
+	int err;
+
+	if (!m->anchored || (m->anchor_cyclic && !guess))
+		return run(m, choice, ret_outcome, false);
+	err = start(m, choice, ret_outcome);
+	if (err)
+		return err < 0 ? err : 0;
+	change = find_change(m);
+	if (m->program.cyclic == m->anchor_cyclic && !change.lost)
+		use = find_snapshot(m, change.first_op);
 	if (use == TS_NONE) {
 		start_state(m);
-		err = go(m, p->cyclic ? 3 : 1, false);
+		err = go(m, m->program.cyclic ? STEPS : 1, false);
 	} else {
 		state_copy(&m->state, &m->snapshots[use], m->graph);
-		err = go(m, 1, false);
+		err = finish_steps(
+		        m, change.wraps && m->anchor_cyclic, most_ns);
 	}
 	if (!err)
 		*ret_outcome = m->state.outcome;
 	return err;
+}
+
+int ts_model_try(struct ts_model *m, const struct ts_choice *choice,
+        struct ts_outcome *ret_outcome)
+{
+	return try_or_guess(m, choice, false, HUGE_VAL, ret_outcome);
+}
+
+int ts_model_guess(struct ts_model *m, const struct ts_choice *choice,
+        uint64_t most_ns, struct ts_outcome *ret_outcome)
+{
+	/* Steps are rounded. */
+	return try_or_guess(
+	        m, choice, true, (double)most_ns + 0.5, ret_outcome);
 }

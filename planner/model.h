@@ -76,6 +76,13 @@ int ts_model_anchor(struct ts_model *model, const struct ts_choice *choice,
         struct ts_outcome *ret_outcome);
 int ts_model_try(struct ts_model *model, const struct ts_choice *choice,
         struct ts_outcome *ret_outcome);
+/*
+ * As ts_model_try(), faster where one step leans on the one before: what comes
+ * before the first difference, and the steps before, are the anchor's. Good
+ * enough to tell what is worth a run. Steps longer than @most_ns do not fit.
+ */
+int ts_model_guess(struct ts_model *model, const struct ts_choice *choice,
+        uint64_t most_ns, struct ts_outcome *ret_outcome);
 
 /*
  * Per gap, of the last run: the op during or after which its value left the

@@ -75,8 +75,15 @@ struct ts_model {
 	void *trace_data;
 	struct ts_program program;
 	const struct ts_choice *choice;
-	uint64_t *ahead; /* by instr: most that the next ones add */
+	uint64_t *ahead;  /* by instr: most that the next ones add */
+	double *after_ns; /* by instr: time of it and of all that follow */
 	uint32_t ahead_room;
+	/* What comes with every step from outside, and its bytes. */
+	uint32_t *inputs;
+	uint32_t n_inputs;
+	uint64_t input_bytes;
+	/* By value: the older version in its storage, TS_NONE. */
+	uint32_t *older;
 	/* Copies and windows by op: heads of lists linked through next. */
 	uint32_t *copy_head, *copy_next;
 	uint32_t *window_head, *window_next;
@@ -95,6 +102,8 @@ struct ts_model {
 	bool running;
 	/* Compute is short of memory: lazy copies may start. */
 	bool pressed;
+	/* A step that must take longer is not run to its end. */
+	double most_ns;
 	uint64_t runs;
 	uint64_t instrs;
 
@@ -104,6 +113,9 @@ struct ts_model {
 	uint32_t anchor_n_instrs;
 	uint32_t anchor_room;
 	bool anchored;
+	/* States are of its last step, which began then. */
+	bool anchor_cyclic;
+	double anchor_begun_ns;
 	uint32_t n_snapshots;
 	struct ts_run_state snapshots[TS_SNAPSHOTS];
 };

@@ -160,11 +160,11 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 		err = -ENOSPC;
 	/* The model has to hold the best plan's run; settling takes two more.
 	 */
-	if (!err)
-		err = g->n_ops < TS_LONG_TAPE
-		              ? ts_search_settle(&search)
-		              : ts_model_run(search.model, &search.best.choice,
-		                        &outcome, search.wait_ns);
+	if (!err && g->n_ops < TS_LONG_TAPE)
+		err = ts_search_settle(&search);
+	else if (!err && !search.at_best)
+		err = ts_model_run(search.model, &search.best.choice, &outcome,
+		        search.wait_ns);
 	if (!err)
 		err = ts_bound_step(g, limit_bytes, &plan->bound_step_ns);
 	if (!err)

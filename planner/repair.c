@@ -67,11 +67,13 @@ int ts_search_windows(struct ts_search *s, enum ts_window_mode windows)
 	                     NULL, NULL);
 }
 
-/* Keeps the trial, which ran with @outcome, where it is the best. */
+/* Keeps the trial, which just ran with @outcome, where it is the best. */
 static void consider(struct ts_search *s, enum ts_window_mode windows,
         const struct ts_outcome *outcome)
 {
-	if (!outcome->fits || outcome->step_ns >= s->best.outcome.step_ns)
+	s->at_best =
+	        outcome->fits && outcome->step_ns < s->best.outcome.step_ns;
+	if (!s->at_best)
 		return;
 	ts_choice_copy(&s->best.choice, &s->trial);
 	s->best.outcome = *outcome;

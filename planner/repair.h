@@ -38,6 +38,8 @@ struct ts_search {
 	struct ts_best best;
 	/* The best of those noted, whose windows are where copies began. */
 	struct ts_best settled;
+	/* The last run of the model was one of the best plan. */
+	bool at_best;
 	uint64_t *wait_ns;
 	uint64_t limit_bytes;
 	/* Which parts of the algorithm to leave out (ablations). */

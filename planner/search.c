@@ -112,23 +112,16 @@ static int seek_long(struct ts_search *s)
 
 	s->rounds = 1;
 	err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
-	/* Where that went badly. */
-	if (!err && (double)s->best.outcome.step_ns > POOR * ideal) {
+	/* Where that went badly; one more run of three steps is too much. */
+	if (!err && (!s->best.outcome.fits ||
+	                    (!ts_graph_wraps(s->graph) &&
+	                            (double)s->best.outcome.step_ns >
+	                                    POOR * ideal))) {
 		err = ts_baseline_choose_swapadvisor(s, &s->trial);
 		if (!err)
 			err = ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
 	}
 	return err;
-}
-
-/* Parameters, optimizer state: more than activations may have to leave. */
-static bool has_wrapping_gaps(const struct ts_graph *g)
-{
-	for (uint32_t i = 0; i < g->n_gaps; i++) {
-		if (g->gaps[i].to_op > g->n_ops)
-			return true;
-	}
-	return false;
 }
 
 /* Tapes of activations alone: all variants of the two passes. */
@@ -170,7 +163,7 @@ static int seek_wide(struct ts_search *s)
 
 static bool is_wide(const struct ts_graph *g)
 {
-	return g->n_gaps > FEW_GAPS && has_wrapping_gaps(g);
+	return g->n_gaps > FEW_GAPS && ts_graph_wraps(g);
 }
 
 static int seek(struct ts_search *s, uint32_t evaluations)

@@ -8,6 +8,8 @@
 
 /* After so many rejections in a row the link is taken as full. */
 #define MAX_REJECTED 512
+/* And on the longest tapes after so many copies were looked at. */
+#define MAX_LOOKED_AT 16000000
 
 /* Copies that pass 1 has accepted, in both orders. */
 struct link {
@@ -204,7 +206,7 @@ int ts_pass_swap(struct ts_pass *pass, struct ts_choice *choice)
 	                           ? g->peak_bytes - pass->limit_bytes
 	                           : 0;
 	uint32_t chunk = 1, at = 0, n = 0, rejected = 0;
-	uint64_t covered = 0;
+	uint64_t covered = 0, looked_at = 0;
 	struct link link;
 	int err = link_init(&link, pass);
 
@@ -218,13 +220,15 @@ int ts_pass_swap(struct ts_pass *pass, struct ts_choice *choice)
 		        choice->action[order[i]] == TS_KEEP)
 			pass->set[n++] = order[i];
 	}
-	while (!err && at < n && covered < deficit && rejected < MAX_REJECTED) {
+	while (!err && at < n && covered < deficit && rejected < MAX_REJECTED &&
+	        looked_at < MAX_LOOKED_AT) {
 		uint64_t bytes = 0;
 		uint32_t take = 0;
 
 		while (take < chunk && at + take < n &&
 		        covered + bytes < deficit)
 			bytes += g->gaps[pass->set[at + take++]].size_bytes;
+		looked_at += link.n + take;
 		if (add_all(&link, pass->set + at, take, pass->away)) {
 			covered += bytes;
 			at += take;

@@ -18,6 +18,17 @@
 
 #define RUNS 7
 
+/*
+ * Long tapes: layers of activations alone, and a chain whose parameters and
+ * optimizer state live on from step to step.
+ */
+enum shape {
+	SHAPE_TRANSFORMER,
+	SHAPE_CHAIN,
+	SHAPES,
+};
+static const char *const shape_names[SHAPES] = {"transformer", "chain"};
+
 /* Limits that --check holds the planner to. */
 #define PASSES_MS   10.0
 #define SEARCH_MS   60.0
@@ -123,38 +134,124 @@ static bool bench_workloads(void)
 	return ok;
 }
 
-static bool bench_growth(const char *csv)
+static int make_transformer(uint32_t ops, struct ts_profile *p)
 {
-	static const unsigned layers[] = {38, 384, 3840, 38461};
+	struct ts_transformer shape = *ts_transformer_find("gpt2-xl");
+
+	/* Forward and backward of a layer are 26 ops. */
+	shape.layers = ops / 26;
+	shape.vocabulary = 1000;
+	return ts_workload_transformer(&shape, ts_machine_find("a100"), p);
+}
+
+static uint32_t persistent(
+        struct ts_profile_builder *b, uint64_t mib, enum ts_value_kind kind)
+{
+	uint32_t value = ts_builder_value(b, mib << 20, kind);
+
+	if (!b->err)
+		b->profile.values[value].persistent = true;
+	return value;
+}
+
+/* Updates parameter and state of one layer in place. */
+static void update(struct ts_profile_builder *b, uint32_t signature,
+        uint32_t weight, uint32_t state, uint32_t gradient)
+{
+	uint32_t old[] = {weight, state, gradient}, new[2];
+
+	for (uint32_t i = 0; i < 2 && !b->err; i++) {
+		const struct ts_value *value = &b->profile.values[old[i]];
+
+		new[i] = ts_builder_value(b, value->size_bytes, value->kind);
+		if (!b->err)
+			b->profile.values[new[i]].in_place_of = old[i];
+	}
+	ts_builder_op(b, signature, 30000, old, 3, new, 2);
+}
+
+static int make_chain(uint32_t ops, struct ts_profile *p)
+{
+	const struct ts_machine *machine = ts_machine_find("a100");
+	uint64_t both =
+	        machine->link_bytes_per_s / 100 * machine->link_both_percent;
+	struct ts_profile_builder b;
+	uint32_t layers = ops / 3, forward, backward, step;
+	uint32_t *x = calloc(layers + UINT64_C(1), sizeof(*x));
+	uint32_t *w = calloc(layers, sizeof(*w)), gradient;
+	uint32_t *m = calloc(layers, sizeof(*m));
+
+	if (!x || !w || !m)
+		exit(2);
+	ts_builder_init(&b);
+	forward = ts_builder_signature(&b, "forward", TS_CLASS_GEMM, true);
+	backward = ts_builder_signature(&b, "backward", TS_CLASS_GEMM, true);
+	step = ts_builder_signature(&b, "step", TS_CLASS_OPTIMIZER, false);
+	x[0] = ts_builder_value(&b, 4 << 20, TS_KIND_INPUT);
+	for (uint32_t i = 0; i < layers; i++) {
+		w[i] = persistent(&b, 4 + i % 5, TS_KIND_PARAMETER);
+		m[i] = persistent(&b, 8 + i % 3, TS_KIND_OPTIMIZER);
+	}
+	for (uint32_t i = 0; i < layers; i++) {
+		uint32_t reads[] = {x[i], w[i]};
+
+		x[i + 1] = ts_builder_value(
+		        &b, (4 + i % 7) << 20, TS_KIND_ACTIVATION);
+		ts_builder_op(&b, forward, 200000 + i % 11 * 10000, reads, 2,
+		        &x[i + 1], 1);
+	}
+	gradient = x[layers];
+	for (uint32_t i = layers; i-- > 0;) {
+		uint32_t reads[] = {gradient, x[i], w[i]};
+
+		gradient = ts_builder_value(
+		        &b, (4 + i % 7) << 20, TS_KIND_GRADIENT);
+		ts_builder_op(&b, backward, 400000 + i % 11 * 20000, reads, 3,
+		        &gradient, 1);
+	}
+	for (uint32_t i = 0; i < layers; i++)
+		update(&b, step, w[i], m[i], gradient);
+	ts_builder_turn(&b, layers);
+	b.profile.device =
+	        (struct ts_device){.memory_bytes = machine->memory_bytes,
+	                .d2h_bytes_per_s = machine->link_bytes_per_s,
+	                .h2d_bytes_per_s = machine->link_bytes_per_s,
+	                .d2h_both_bytes_per_s = both,
+	                .h2d_both_bytes_per_s = both,
+	                .copy_latency_ns = machine->copy_latency_ns};
+	free(x);
+	free(w);
+	free(m);
+	return ts_builder_take(&b, p);
+}
+
+/* One shape at four lengths. False: too slow, or too much memory. */
+static bool bench_growth(enum shape shape, FILE *csv)
+{
+	static const uint32_t lengths[] = {1000, 10000, 100000, 1000000};
 	struct ts_plan_options options = ts_plan_default_options();
-	FILE *out = csv ? fopen(csv, "w") : NULL;
 	double first = 0, ms = 0;
 	struct rusage usage;
 
-	if (out)
-		fputs("ops,planning_ms,ms_per_n_log_n\n", out);
 	options.search_evaluations = 0;
 	options.baselines = false;
 	options.pages = false;
-	printf("\n%9s %12s %16s %11s\n", "ops", "planning ms", "per n log n",
-	        "calibration");
+	printf("\n%-11s %9s %12s %16s %11s\n", shape_names[shape], "ops",
+	        "planning ms", "per n log n", "calibration");
 	for (int i = 0; i < 4; i++) {
-		struct ts_transformer shape = *ts_transformer_find("gpt2-xl");
 		struct ts_profile p;
 		double share;
 
-		shape.layers = layers[i];
-		shape.vocabulary = 1000;
-		if (ts_workload_transformer(
-		            &shape, ts_machine_find("a100"), &p))
+		if (shape == SHAPE_CHAIN ? make_chain(lengths[i], &p)
+		                         : make_transformer(lengths[i], &p))
 			exit(2);
-		ms = median_ms(
-		        &p, peak_of(&p) / 5 * 2, &options, i < 3 ? RUNS : 1);
+		ms = median_ms(&p, peak_of(&p) / 2, &options, i < 3 ? RUNS : 1);
 		share = ms / (p.n_ops * log2(p.n_ops)) * 1e6;
-		printf("%9u %12.2f %16.3f %8.1f ms\n", p.n_ops, ms, share,
+		printf("%21u %12.2f %16.3f %8.1f ms\n", p.n_ops, ms, share,
 		        calibrate());
-		if (out)
-			fprintf(out, "%u,%.3f,%.6f\n", p.n_ops, ms, share);
+		if (csv)
+			fprintf(csv, "%s,%u,%.3f,%.6f\n", shape_names[shape],
+			        p.n_ops, ms, share);
 		/* The shortest tape is all start-up; the second counts. */
 		if (i == 1)
 			first = share;
@@ -162,8 +259,6 @@ static bool bench_growth(const char *csv)
 			ms = HUGE_VAL;
 		ts_profile_finish(&p);
 	}
-	if (out)
-		fclose(out);
 	getrusage(RUSAGE_SELF, &usage);
 	printf("most memory: %.0f MiB\n", (double)usage.ru_maxrss / 1024);
 	return ms <= MILLION_MS &&
@@ -172,18 +267,23 @@ static bool bench_growth(const char *csv)
 
 int main(int argc, char **argv)
 {
-	const char *csv = NULL;
+	FILE *csv = NULL;
 	bool check = false, ok;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--check"))
 			check = true;
 		else if (!strcmp(argv[i], "--csv") && i + 1 < argc)
-			csv = argv[++i];
+			csv = fopen(argv[++i], "w");
 		else
 			return 2;
 	}
 	ok = bench_workloads();
-	ok &= bench_growth(csv);
+	if (csv)
+		fputs("shape,ops,planning_ms,ms_per_n_log_n\n", csv);
+	for (int shape = 0; shape < SHAPES; shape++)
+		ok &= bench_growth((enum shape)shape, csv);
+	if (csv)
+		fclose(csv);
 	return check && !ok;
 }
