@@ -32,7 +32,10 @@ static const double headrooms[] = {0.01, 0};
 #define LINK_SHARE 0.97
 /* Plans so near to the best get some local search. */
 #define CLOSE 1.01
-/* Longest tape whose settings go on apart. */
+/*
+ * Longest tape whose settings go on, together and apart; longer than any that
+ * was recorded. On longer ones one setting has to do.
+ */
 #define MOST_OPS 20000
 /* Settings so far from it are not tried with less headroom. */
 #define FAR 1.1
@@ -263,10 +266,13 @@ static int start_setting(struct cover_search *c, uint32_t setting,
 /* Every setting once; in c->step_ns how well it went. */
 static int try_all(struct cover_search *c)
 {
+	bool one = c->search->graph->n_ops > MOST_OPS;
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < N_SETTINGS; i++) {
 		c->step_ns[i] = TS_NEVER;
+		if (one && i && c->search->best.outcome.fits)
+			break;
 		if (i + 1 < N_SETTINGS || poor(c->search))
 			err = start_setting(
 			        c, i, headrooms[0], 1, &c->step_ns[i]);
@@ -393,7 +399,9 @@ int ts_search_cover(struct ts_search *s)
 		err = ts_program_init(&s->program, s->graph);
 	if (!err)
 		err = try_all(&c);
-	if (!err)
+	if (!err && s->graph->n_ops > MOST_OPS)
+		err = s->best.outcome.fits ? ts_search_refit(s, 1) : 0;
+	else if (!err)
 		err = go_on_together(&c);
 	if (!err && !s->quick && s->graph->n_ops <= MOST_OPS)
 		err = go_on_apart(&c);

@@ -9,7 +9,7 @@
 /* After so many rejections in a row the link is taken as full. */
 #define MAX_REJECTED 512
 /* And on the longest tapes after so many copies were looked at. */
-#define MAX_LOOKED_AT 16000000
+#define MAX_LOOKED_AT 6000000
 
 /* Copies that pass 1 has accepted, in both orders. */
 struct link {

@@ -245,7 +245,7 @@ static bool bench_growth(enum shape shape, FILE *csv)
 		if (shape == SHAPE_CHAIN ? make_chain(lengths[i], &p)
 		                         : make_transformer(lengths[i], &p))
 			exit(2);
-		ms = median_ms(&p, peak_of(&p) / 2, &options, i < 3 ? RUNS : 1);
+		ms = median_ms(&p, peak_of(&p) / 2, &options, i < 2 ? RUNS : 1);
 		share = ms / (p.n_ops * log2(p.n_ops)) * 1e6;
 		printf("%21u %12.2f %16.3f %8.1f ms\n", p.n_ops, ms, share,
 		        calibrate());

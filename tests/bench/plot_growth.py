@@ -4,10 +4,10 @@
 
 Usage: plot_growth.py TABLE PICTURE
 
-Both axes are logarithmic; the thin line is n log n through the second point.
-PICTURE is an SVG file, or PNG where its name says so and matplotlib is there.
-Fails where time grows faster than n log n between the second tape and the
-longest by more than a factor of 2.5.
+Both axes are logarithmic; one line a shape of tape, and beside it a thin one:
+n log n through its second point. PICTURE is an SVG file, or PNG where its name
+says so and matplotlib is there. Fails where time grows faster than n log n
+between the second tape and the longest by more than a factor of 2.5.
 """
 
 import csv
@@ -17,12 +17,17 @@ import sys
 
 WIDTH, HEIGHT, MARGIN = 640, 400, 60
 FACTOR = 2.5
+COLOURS = ("black", "firebrick", "navy")
 
 
 def read(path):
+    """shape: [(ops, ms)]"""
+    shapes = {}
     with open(path, newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return [(int(r["ops"]), float(r["planning_ms"])) for r in rows]
+        for row in csv.DictReader(file):
+            point = int(row["ops"]), float(row["planning_ms"])
+            shapes.setdefault(row["shape"], []).append(point)
+    return shapes
 
 
 def n_log_n(points):
@@ -32,8 +37,10 @@ def n_log_n(points):
     ]
 
 
-def svg(points, ideal):
-    both = points + ideal
+def svg(shapes):
+    both = [
+        p for points in shapes.values() for p in points + n_log_n(points)
+    ]
     low = [math.floor(math.log10(min(p[i] for p in both))) for i in (0, 1)]
     high = [math.ceil(math.log10(max(p[i] for p in both))) for i in (0, 1)]
 
@@ -68,36 +75,49 @@ def svg(points, ideal):
     for exponent in range(low[1], high[1] + 1):
         x, y = place((10 ** low[0], 10**exponent)).split(",")
         out.append(label(float(x) - 6, y, f"{10.0**exponent:g}", "end"))
-    out.append(line(ideal, 'stroke="silver"'))
-    out.append(line(points, 'stroke="black" stroke-width="2"'))
-    for point in points:
-        x, y = place(point).split(",")
-        out.append(f'<circle cx="{x}" cy="{y}" r="4"/>')
+    for (name, points), colour in zip(shapes.items(), COLOURS):
+        out.append(line(n_log_n(points), 'stroke="silver"'))
+        out.append(line(points, f'stroke="{colour}" stroke-width="2"'))
+        for point in points:
+            x, y = place(point).split(",")
+            out.append(f'<circle cx="{x}" cy="{y}" r="4" fill="{colour}"/>')
+        x, y = place(points[-1]).split(",")
+        out.append(label(x, float(y) - 10, name))
     return "\n".join([*out, "</svg>", ""])
 
 
+def png(shapes, picture):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    for (name, points), colour in zip(shapes.items(), COLOURS):
+        pyplot.loglog(*zip(*points), "o-", color=colour, label=name)
+        pyplot.loglog(*zip(*n_log_n(points)), color="silver")
+    pyplot.xlabel("ops")
+    pyplot.ylabel("ms")
+    pyplot.legend()
+    pyplot.savefig(picture)
+
+
 def main(table, picture):
-    points = read(table)
-    ideal = n_log_n(points)
+    shapes = read(table)
     if picture.suffix == ".png":
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-
-        pyplot.loglog(*zip(*points), "ko-", label="planning")
-        pyplot.loglog(*zip(*ideal), color="silver", label="n log n")
-        pyplot.xlabel("ops")
-        pyplot.ylabel("ms")
-        pyplot.legend()
-        pyplot.savefig(picture)
+        png(shapes, picture)
     else:
-        picture.write_text(svg(points, ideal), encoding="utf-8")
-    for (ops, ms), (_, wanted) in zip(points, ideal):
-        print(f"{ops:9} ops {ms:10.2f} ms, n log n {wanted:10.2f} ms")
-    grown = points[-1][1] / ideal[-1][1]
-    print(f"longest tape: {grown:.2f} x n log n")
-    return 1 if grown > FACTOR else 0
+        picture.write_text(svg(shapes), encoding="utf-8")
+    worst = 0
+    for name, points in shapes.items():
+        for (ops, ms), (_, wanted) in zip(points, n_log_n(points)):
+            print(
+                f"{name:11} {ops:9} ops {ms:10.2f} ms,"
+                f" n log n {wanted:10.2f} ms"
+            )
+        grown = points[-1][1] / n_log_n(points)[-1][1]
+        print(f"{name}: longest tape {grown:.2f} x n log n")
+        worst = max(worst, grown)
+    return 1 if worst > FACTOR else 0
 
 
 if __name__ == "__main__":
