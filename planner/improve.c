@@ -57,16 +57,20 @@ struct improve {
 	 */
 	bool wide;
 	uint32_t drift;
-	/* Instructions that the model ran when the search began; the budget. */
-	uint64_t instrs_before, instrs;
+	/* Instructions that the model had run before; the budget; trials. */
+	uint64_t instrs_before, instrs, compiled;
 };
 
 /* Guesses differ a lot in what they take: these count instructions. */
 static void count_work(struct improve *im)
 {
 	const struct ts_search *s = im->search;
+	uint64_t step = s->graph->n_ops + UINT64_C(1);
 	uint64_t done = ts_model_instrs(s->model) - im->instrs_before;
-	uint64_t per = WIDE_STEPS * (uint64_t)(s->graph->n_ops + 1);
+	uint64_t per = WIDE_STEPS * step;
+
+	/* To compile a trial takes about half as long as to run it. */
+	done += im->compiled * step / 2;
 
 	im->left =
 	        done < im->instrs ? (uint32_t)((im->instrs - done) / per) : 0;
@@ -186,8 +190,7 @@ static int try_wide(struct improve *im)
 	struct ts_outcome outcome;
 	int err = ts_model_guess(s->model, &s->trial, im->here_ns, &outcome);
 
-	/* Compiling it counts as well. */
-	im->instrs_before -= s->graph->n_ops / 2;
+	im->compiled++;
 	count_work(im);
 	if (err || !outcome.fits || outcome.step_ns > im->here_ns)
 		return err;
