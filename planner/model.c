@@ -622,6 +622,10 @@ int ts_model_guess(struct ts_model *m, const struct ts_choice *choice,
         uint64_t most_ns, struct ts_outcome *ret_outcome)
 {
 	/* Steps are rounded. */
-	return try_or_guess(
+	int err = try_or_guess(
 	        m, choice, true, (double)most_ns + 0.5, ret_outcome);
+
+	if (!err && ret_outcome->fits && ret_outcome->step_ns > most_ns)
+		ret_outcome->fits = false;
+	return err;
 }

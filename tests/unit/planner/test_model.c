@@ -2,6 +2,8 @@
 /* The event model against times worked out by hand. */
 #include "tests/unit/planner/suite.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "planner/model.h"
@@ -206,12 +208,82 @@ START_TEST(incremental_evaluation_agrees_with_full_runs)
 }
 END_TEST
 
+/* Most tell what a whole run would; none tells of a step that is too long. */
+START_TEST(guesses_are_near_full_runs)
+{
+	uint32_t compared = 0, near = 0;
+
+	for (uint64_t seed = 0; seed < 60; seed++) {
+		struct ts_random random = {seed + 1};
+		struct ts_outcome anchor, guess, run;
+		struct ts_choice choice;
+		struct ts_model *m;
+		struct ts_profile p;
+		struct ts_graph g;
+		uint64_t limit;
+
+		ck_assert_int_eq(ts_random_wide_tape(seed, &p), 0);
+		ck_assert_int_eq(
+		        ts_graph_init(&g, &p, &(struct ts_graph_options){0}),
+		        0);
+		limit = g.floor_bytes + (g.peak_bytes - g.floor_bytes) / 3 * 2;
+		ck_assert_int_eq(ts_model_create(&g, limit, &m), 0);
+		ck_assert_int_eq(ts_choice_init(&choice, g.n_gaps), 0);
+		for (uint32_t i = 0; i < g.n_gaps; i++) {
+			choice.action[i] =
+			        ts_random_below(&random, 3) ? TS_SWAP : TS_KEEP;
+			choice.window[i] = g.gaps[i].to_op;
+		}
+		for (uint32_t i = 0; i < 20; i++) {
+			uint32_t gap = ts_random_below(&random, g.n_gaps);
+
+			ck_assert_int_eq(
+			        ts_model_anchor(m, &choice, &anchor), 0);
+			if (!anchor.fits)
+				break;
+			ck_assert_int_eq(ts_model_guess(m, &choice,
+			                         anchor.step_ns, &guess),
+			        0);
+			ck_assert(guess.fits);
+			ck_assert_uint_eq(guess.step_ns, anchor.step_ns);
+			choice.action[gap] = choice.action[gap] == TS_SWAP
+			                             ? TS_KEEP
+			                             : TS_SWAP;
+			ck_assert_int_eq(ts_model_guess(m, &choice,
+			                         anchor.step_ns, &guess),
+			        0);
+			ck_assert(
+			        !guess.fits || guess.step_ns <= anchor.step_ns);
+			ck_assert_int_eq(ts_model_guess(m, &choice,
+			                         TS_NEVER / 4, &guess),
+			        0);
+			ck_assert_int_eq(
+			        ts_model_run(m, &choice, &run, NULL), 0);
+			compared++;
+			near += guess.fits == run.fits &&
+			        (!run.fits ||
+			                fabs((double)guess.step_ns -
+			                        (double)run.step_ns) <
+			                        0.02 * (double)run.step_ns);
+		}
+		ts_choice_finish(&choice);
+		ts_model_destroy(m);
+		ts_graph_finish(&g);
+		ts_profile_finish(&p);
+	}
+	printf("%u of %u guesses near\n", near, compared);
+	ck_assert_uint_gt(compared, 200);
+	ck_assert_uint_ge(near * 20, compared * 19);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {kept_values_cost_nothing_and_may_not_fit,
 	        swap_hides_behind_compute, late_prefetch_is_waited_for,
 	        replay_runs_before_its_reader, both_ways_at_once_are_slower,
-	        incremental_evaluation_agrees_with_full_runs};
+	        incremental_evaluation_agrees_with_full_runs,
+	        guesses_are_near_full_runs};
 
 	return ts_run_suite(
 	        "planner model", tests, sizeof(tests) / sizeof(tests[0]), 120);
