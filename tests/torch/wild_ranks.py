@@ -112,6 +112,19 @@ def observed():
         expect_equal(received, GRADIENT_BYTES, "bytes added up in a step")
 
 
+def as_gloo():
+    """With real numbers NCCL's sums are gloo's, bit by bit."""
+    texts = []
+    for backend in ("gloo", NCCL):
+        spec = of_ranks("data-parallel", 2, 3, "cap", backend)
+        exact = (*spec.settings, ("SIMGPU_CONTENT", "exact"))
+        outcome = launch(replace(spec, settings=exact))
+        expect_equal(outcome.code, 0, f"exit\n{outcome.err[-3000:]}\n")
+        expect("digest" in outcome.out, outcome.out)
+        texts.append(outcome.out)
+    expect_equal(texts[1], texts[0], "output over NCCL")
+
+
 def busiest(report):
     return max(report["devices"], key=lambda d: d["physical_peak_bytes"])
 
@@ -136,6 +149,7 @@ def all_cases():
         for wrapped in ("data-parallel", "sharded")
     ] + [
         Case("torch/observe/nccl", observed, full=True),
+        Case("torch/wild/nccl/as-gloo", as_gloo, full=True),
         Case(
             "torch/planned/ranks",
             ranks,
