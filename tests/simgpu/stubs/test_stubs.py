@@ -155,6 +155,21 @@ class InstalledWheels(unittest.TestCase):
         self.assertEqual(missing, [])
         self.assertGreater(seen, 500)
 
+    def test_nccl_has_all_functions(self):
+        """They have no version that says which library they are of."""
+        if not environments:
+            self.skipTest("no environment")
+        have = exported(f"{libraries}/libnccl.so.2")
+        wanted = {
+            name
+            for venv in environments
+            for path in generate.wheel_libraries(venv)
+            for name in Library(path).undefined
+            if name.startswith("nccl")
+        }
+        self.assertEqual(wanted - have, set())
+        self.assertGreater(len(wanted), 30)
+
     @staticmethod
     def simulated(file):
         plain = generate.HASHED.sub(r"\1\2", file)
