@@ -275,6 +275,11 @@ KEPT = {
         "embedding_backward": "refused by rule",
     },
     "hidden": {"gemm_batched": "refused by rule"},
+    # Launched again alone, one waits for what no other sends.
+    "together": {
+        "simnccl_send": "refused by rule",
+        "simnccl_receive": "refused by rule",
+    },
     "random": {"GeluCUDAKernelImpl": "refused by proof"},
 }
 
@@ -415,6 +420,11 @@ def all_cases():
         Case(
             "torch/remade/kept/hidden",
             lambda: kept(("hidden",), 60, 5),
+            full=True,
+        ),
+        Case(
+            "torch/remade/kept/together",
+            lambda: kept(("together",), 60, 100),
             full=True,
         ),
         Case(

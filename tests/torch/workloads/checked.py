@@ -10,6 +10,7 @@ Each layer has, beside a product and a dropout, what KIND names:
   leaf     a gate made from what is changed before the backward reads the gate
   atomics  rows that are added up by index_put, and an embedding
   hidden   a product whose addresses stand in tables on the device (--library)
+  together what all ranks add up, by NCCL, of which there is one
   random   a GELU, for SIMGPU_UNSTABLE to make another thing of at each launch
 What is printed of a step says whether all was the same. An activation that was
 made again wrongly is not.
@@ -21,10 +22,13 @@ import ctypes
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch import distributed
 
 import common
 
-KINDS = ("norm", "inplace", "leaf", "atomics", "hidden", "random")
+KINDS = (
+    "norm", "inplace", "leaf", "atomics", "hidden", "together", "random",
+)
 GROUP, SIDE = 4, 512
 
 
@@ -80,6 +84,20 @@ class Grouped(torch.autograd.Function):
         return grad, None
 
 
+class Together(torch.autograd.Function):
+    """The sum over all ranks."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.empty_like(x)
+        distributed.all_gather_into_tensor(y, x)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
 class Layer(nn.Module):
     def __init__(self, args):
         super().__init__()
@@ -113,6 +131,8 @@ class Layer(nn.Module):
         if "hidden" in self.kinds:
             x = x.view(GROUP, SIDE, SIDE)
             x = look(Grouped.apply(x, self.group)).view(-1, SIDE)
+        if "together" in self.kinds:
+            x = look(Together.apply(x))
         if "random" in self.kinds:
             x = look(F.gelu(x))
         return look(F.dropout(x, 0.1))
@@ -128,6 +148,11 @@ def main():
     args.rows = GROUP * SIDE
     if args.library:
         Grouped.library = ctypes.CDLL(args.library)
+    if "together" in args.kinds:
+        torch.cuda.set_device(0)
+        distributed.init_process_group(
+            "nccl", store=distributed.HashStore(), rank=0, world_size=1
+        )
     torch.manual_seed(1)
     layers = nn.ModuleList(Layer(args) for _ in range(args.layers)).cuda()
     optimizer = torch.optim.SGD(layers.parameters(), lr=0.01)
@@ -142,6 +167,8 @@ def main():
         loss.backward()
         optimizer.step()
         common.report(step, loss, same=all(seen), looked=len(seen))
+    if "together" in args.kinds:
+        distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
