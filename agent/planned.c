@@ -281,7 +281,9 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
 	ts_planned_say_plan(&entry->made.plan);
 	if (!ts_planned.told)
 		ts_planned.told = entry;
-	compare_first(entry, observed);
+	/* By then steps by a plan may have been what was timed. */
+	if (!bucket->steps)
+		compare_first(entry, observed);
 	if (!ts_planned.now)
 		catch_up(entry, &observed->step);
 	atomic_store(&ts_planned.has_plan, true);
@@ -363,7 +365,12 @@ static bool remake(struct ts_pager *pager, const struct ts_observed *observed,
 
 	old->stale = false;
 	if (rc || made.made.plan.predicted_step_ns > most_ns) {
-		ts_log(TS_LOG_DEBUG, "plan: none better as things are now");
+		ts_log(TS_LOG_DEBUG,
+		        "plan: none better as things are now: %.3f ms with %u "
+		        "made again, of %u that may be%s%s",
+		        (double)made.made.plan.predicted_step_ns * 1e-6,
+		        made.made.n_replays, candidates->count, rc ? ": " : "",
+		        rc ? strerror(-rc) : "");
 		ts_planned_cache_drop(&ts_planned.cache, &made);
 		return false;
 	}

@@ -93,6 +93,9 @@ void ts_planned_found_step(struct ts_planned_entry *entry)
 	ts_planned.torn = NULL;
 	ts_planned.now = entry;
 	ts_planned.stand = entry->pager_ns ? TS_PLANNED_ON : TS_PLANNED_TIMING;
+	/* What was timed so far may be steps by a plan. */
+	if (ts_planned.stand == TS_PLANNED_TIMING)
+		ts_planned_clock_forget();
 	ts_planned.to_join = true;
 	ts_planned.between = 0;
 	ts_planned.at = 0;

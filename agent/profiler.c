@@ -48,6 +48,7 @@ static struct {
 	atomic_bool wanted; /* to record again, at the next op's end */
 	atomic_bool marked; /* the program tells its steps */
 	atomic_bool stale;  /* what was timed; to be timed anew */
+	atomic_bool anew;   /* known steps are to be told once more */
 	/* Taken from the recorder, and followed while it was paused. */
 	atomic_uint_least64_t taken, followed;
 
@@ -96,7 +97,11 @@ uint64_t ts_profiler_steps(void)
 
 void ts_profiler_resume(void)
 {
-	if (profiler.on && !ts_recorder_is_recording())
+	if (!profiler.on)
+		return;
+	if (ts_recorder_is_recording())
+		atomic_store(&profiler.anew, true);
+	else
 		atomic_store(&profiler.wanted, true);
 }
 
@@ -475,6 +480,10 @@ static void take_step(bool wait)
 	if (atomic_exchange(&profiler.stale, false)) {
 		forget_times();
 		forget_times_of(&step);
+	}
+	if (atomic_exchange(&profiler.anew, false)) {
+		ts_shapes_unpublish(&profiler.shapes);
+		profiler.done_in_row = 0;
 	}
 	if (!wait)
 		revive(&step);

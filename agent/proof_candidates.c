@@ -135,22 +135,36 @@ static int list_all(const struct ts_closures *closures,
 	return rc;
 }
 
+/* What op @at of both uses for sure; words left over may differ. */
+static bool has_same_uses(
+        const struct ts_observed *a, const struct ts_observed *b, size_t at)
+{
+	const struct ts_values *x = &a->devices[0].values;
+	const struct ts_values *y = &b->devices[0].values;
+	const struct ts_rec_op *of = &a->step.ops[at], *to = &b->step.ops[at];
+	uint64_t i = of->first_use - a->step.first_use;
+	uint64_t k = to->first_use - b->step.first_use;
+
+	return of->use_count == to->use_count &&
+	       !memcmp(&x->use_read[i], &y->use_read[k],
+	               of->use_count * sizeof(*x->use_read)) &&
+	       !memcmp(&x->use_write[i], &y->use_write[k],
+	               of->use_count * sizeof(*x->use_write));
+}
+
 /* Recordings of the same ops may differ in what blocks they found. */
 static bool has_same_values(
         const struct ts_observed *a, const struct ts_observed *b)
 {
-	const struct ts_values *x = &a->devices[0].values;
-	const struct ts_values *y = &b->devices[0].values;
-	size_t uses = a->step.use_count;
+	bool same = a->hash == b->hash &&
+	            a->step.op_count == b->step.op_count &&
+	            a->devices[0].device == b->devices[0].device &&
+	            a->devices[0].profile.n_values ==
+	                    b->devices[0].profile.n_values;
 
-	return a == b || (a->hash == b->hash && uses == b->step.use_count &&
-	                         a->devices[0].device == b->devices[0].device &&
-	                         a->devices[0].profile.n_values ==
-	                                 b->devices[0].profile.n_values &&
-	                         !memcmp(x->use_read, y->use_read,
-	                                 uses * sizeof(*x->use_read)) &&
-	                         !memcmp(x->use_write, y->use_write,
-	                                 uses * sizeof(*x->use_write)));
+	for (size_t i = 0; a != b && same && i < a->step.op_count; i++)
+		same = has_same_uses(a, b, i);
+	return same;
 }
 
 int ts_proof_candidates(const struct ts_observed *step,

@@ -223,6 +223,20 @@ static struct ts_kept_use keep_use(const struct ts_op *op, size_t index)
 	return kept;
 }
 
+/*
+ * Is that what the profile's op uses there? Words left over from other calls
+ * may lead to its blocks first, in another order.
+ */
+static bool is_that(const struct ts_recording *step,
+        const struct ts_rec_op *rec, uint32_t index, const struct ts_use *use)
+{
+	const struct ts_rec_use *known = ts_recording_use(step, rec, index);
+
+	return known->param == use->param && known->offset == use->offset &&
+	       known->fresh == use->fresh &&
+	       step->blocks[known->block].bytes == use->bytes;
+}
+
 int ts_closures_keep(
         struct ts_closures *closures, const struct ts_op *op, uint32_t at)
 {
@@ -236,6 +250,9 @@ int ts_closures_keep(
 	for (size_t i = 0; i < op->count && count <= rec->use_count; i++) {
 		if (op->uses[i].doubtful)
 			continue;
+		if (count < rec->use_count && !is_that(&closures->step->step,
+		                                      rec, count, &op->uses[i]))
+			break;
 		if (count < rec->use_count)
 			kept->uses[count] = keep_use(op, i);
 		count++;

@@ -79,10 +79,10 @@ DETECTORS = (
 # Of values that are made again only whole programs tell: cases of run.py.
 REMADE = "remade_"
 REMADE_CASES = (
+    "torch/remade/kept/rules",
     "torch/remade/planned",
     "torch/remade/disturbed",
     "torch/remade/streams",
-    "torch/remade/kept/rules",
 )
 REMADE_DETECTORS = tuple(
     Detector(
