@@ -388,7 +388,6 @@ static void cover_all(struct work *w)
 		offer_until(w, op, excess);
 		gap = cheapest(w, op, excess, &action);
 		if (gap == TS_NONE) {
-			w->cover->n_failed++;
 			op++;
 		} else if (action == TS_REPLAY) {
 			mark_replay(w, gap, op, excess);
@@ -437,7 +436,7 @@ int ts_cover_run(struct ts_cover *c, const struct ts_cover_options *options,
 	ts_slots_clear(&c->in, w.step_ns);
 	memset(c->paid_until, 0, g->n_ops * sizeof(*c->paid_until));
 	memset(c->heap.place_of, 0xff, g->n_gaps * sizeof(*c->heap.place_of));
-	c->heap.n = c->n_failed = 0;
+	c->heap.n = 0;
 	memset(c->pass->pos, 0, g->n_gaps * sizeof(*c->pass->pos));
 	memset(c->pass->away, 0, g->n_gaps * sizeof(*c->pass->away));
 	memset(choice->action, TS_KEEP, g->n_gaps);

@@ -49,8 +49,6 @@ struct ts_cover {
 	double *key; /* by gap */
 	struct ts_heap heap;
 	uint32_t *stack;
-	/* Ops that nothing could bring within the limit, last time. */
-	uint32_t n_failed;
 };
 
 /* Works on @pass: its graph, prices, and positions. 0 or -ENOMEM. */
@@ -66,9 +64,10 @@ void ts_cover_reset(struct ts_cover *cover);
 void ts_cover_move_times(
         struct ts_cover *cover, const double *time_ns, double share);
 /*
- * Marks gaps of @choice until all ops fit (see n_failed). cover->memory then
- * is the memory by op as this pass sees it. @share_until: by op, last op that
- * shares what is replayed for it (struct ts_program). 0 or -ENOMEM.
+ * Marks gaps of @choice until all ops fit, or nothing can help the others.
+ * cover->memory then is the memory by op as this pass sees it. @share_until: by
+ * op, last op that shares what is replayed for it (struct ts_program). 0 or
+ * -ENOMEM.
  */
 int ts_cover_run(struct ts_cover *cover, const struct ts_cover_options *options,
         const uint32_t *share_until, struct ts_choice *choice);

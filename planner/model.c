@@ -164,11 +164,6 @@ void ts_model_set_limit(struct ts_model *m, uint64_t limit_bytes)
 	m->anchored = false;
 }
 
-uint64_t ts_model_limit(const struct ts_model *m)
-{
-	return m->limit;
-}
-
 void ts_model_set_options(
         struct ts_model *m, const struct ts_model_options *options)
 {

@@ -56,7 +56,6 @@ int ts_model_create(const struct ts_graph *graph, uint64_t limit_bytes,
         struct ts_model **ret_model);
 void ts_model_destroy(struct ts_model *model);
 void ts_model_set_limit(struct ts_model *model, uint64_t limit_bytes);
-uint64_t ts_model_limit(const struct ts_model *model);
 void ts_model_set_options(
         struct ts_model *model, const struct ts_model_options *options);
 void ts_model_set_trace(struct ts_model *model, ts_trace_fn fn, void *data);
