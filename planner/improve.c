@@ -627,8 +627,8 @@ int ts_search_improve(struct ts_search *s, uint32_t evaluations)
 	}
 	if (!err)
 		err = walk(&im, im.left, 0);
-	if (!err && evaluations > TS_CLOSE_EVALUATIONS && im.n > SMALL &&
-	        ts_graph_wraps(s->graph))
+	if (!err && !s->quick && evaluations > TS_CLOSE_EVALUATIONS &&
+	        im.n > SMALL && ts_graph_wraps(s->graph))
 		err = walk_wide(&im, evaluations);
 out_free:
 	ts_choice_finish(&im.here);
