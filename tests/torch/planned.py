@@ -418,6 +418,9 @@ def under(name, value):
     expect_equal(
         printed(outcome), printed(unlimited), "output under the limit"
     )
+    # Nothing stays mapped that is not resident: no plan holds.
+    if name == "TAPESWAP_DEBUG_UNMAP":
+        return
     expect(plan and plan["steps"] >= 5, f"steps by the plan: {plan}")
     expect_equal(plan["missed"] + plan["astray"], 0, "pages not there")
 
@@ -451,6 +454,10 @@ def faulty():
         outcome = launch(limited(spec, limit, "plan"))
         report, which = outcome.report, f"{symbol}:{nth}"
         word = "out of memory" if outcome.code else "right"
+        # PyTorch takes other kernels where one product is refused memory.
+        recovered = "Will attempt to recover" in outcome.err
+        if recovered and not outcome.code:
+            word = "recovered by PyTorch"
         words[word] = words.get(word, 0) + 1
         expect(report, f"{which}: no report\n{outcome.err[-1000:]}")
         counts = report["api_call_counts"]
@@ -460,7 +467,7 @@ def faulty():
                 "out of memory" in outcome.err,
                 f"{which}: {outcome.err[-1000:]}",
             )
-        else:
+        elif not recovered:
             expect_equal(printed(outcome), printed(unlimited), which)
         peak = report["physical_peak_bytes"]
         expect(peak <= limit, f"{which}: peak {peak} over {limit}")
