@@ -241,13 +241,10 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
 	int rc;
 
 	if (ts_planned.in_vain >= PLANS_IN_VAIN_MAX ||
-	        ts_planned_cache_find(&ts_planned.cache, &observed->step))
+	        ts_planned_cache_find(&ts_planned.cache, observed))
 		return false;
 	/* Steps that take turns with others are planned for together. */
-	if (observed->in_turn &&
-	        (!observed->cycle ||
-	                ts_planned_cache_has_cycle(
-	                        &ts_planned.cache, observed->cycle->id)))
+	if (observed->in_turn && !observed->cycle)
 		return false;
 	/* Plans are for one device: that of the first. */
 	if (!ts_planned.cache.count)
@@ -265,6 +262,8 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
 		forget_told();
 	if (ts_planned.now == entry && entry->used)
 		ts_planned_stand_off();
+	if (entry->used)
+		entry->bucket->plans--;
 	ts_planned_cache_drop(&ts_planned.cache, entry);
 	rc = make_plan(pager, observed, candidates, entry);
 	if (rc) {
@@ -359,7 +358,8 @@ static bool remake(struct ts_pager *pager, const struct ts_observed *observed,
         const struct ts_replay_candidates *candidates,
         struct ts_planned_entry *old, uint64_t most_ns)
 {
-	struct ts_planned_entry made = {.drift = {.again = true}};
+	struct ts_planned_entry made = {
+	        .drift = {.again = true, .times = old->drift.times}};
 	uint64_t number = old->number;
 	int rc = make_plan(pager, observed, candidates, &made);
 
@@ -372,6 +372,9 @@ static bool remake(struct ts_pager *pager, const struct ts_observed *observed,
 		        made.made.n_replays, candidates->count, rc ? ": " : "",
 		        rc ? strerror(-rc) : "");
 		ts_planned_cache_drop(&ts_planned.cache, &made);
+		/* Nor may this one have what it has. */
+		if (rc == -ENOSPC && most_ns == UINT64_MAX)
+			ts_planned_drop(old);
 		return false;
 	}
 	replace(old, &made);
@@ -447,13 +450,14 @@ void ts_planned_proved(const struct ts_observed *observed, bool demoted)
 		return;
 	pager = ts_agent_pager(observed->devices[0].device);
 	ts_mutex_lock(&ts_planned.lock);
-	old = ts_planned_cache_find(&ts_planned.cache, &observed->step);
+	old = ts_planned_cache_find(&ts_planned.cache, observed);
 	if (old && demoted && old->made.n_replays) {
 		replace(old, NULL);
 		ts_remake_by_plan(0, NULL, 0);
 		old = NULL;
 	}
-	if (pager && old && candidates.count)
+	/* What may be made again is known of single steps only. */
+	if (pager && old && candidates.count && !observed->cycle)
 		made = replace_plan(pager, observed, &candidates, old);
 	else if (pager && !old && (candidates.count || demoted))
 		made = plan_for(pager, observed, &candidates);
@@ -479,7 +483,7 @@ static void ready(const struct ts_observed *observed, void *data)
 	if (!pager || ts_proof_candidates(observed, &candidates))
 		return;
 	ts_mutex_lock(&ts_planned.lock);
-	old = ts_planned_cache_find(&ts_planned.cache, &observed->step);
+	old = ts_planned_cache_find(&ts_planned.cache, observed);
 	if (old && old->stale)
 		made = remake_timed(pager, observed, &candidates, old);
 	else

@@ -41,21 +41,19 @@ int ts_planned_cache_follow(
 }
 
 struct ts_planned_entry *ts_planned_cache_find(
-        struct ts_planned_cache *cache, const struct ts_recording *step)
+        struct ts_planned_cache *cache, const struct ts_observed *observed)
 {
-	for (int i = 0; i < TS_PLANS_MAX; i++)
-		if (is_for(&cache->entries[i], step))
-			return &cache->entries[i];
-	return NULL;
-}
+	bool in_turn = observed->in_turn && observed->cycle;
 
-bool ts_planned_cache_has_cycle(
-        const struct ts_planned_cache *cache, uint64_t id)
-{
-	for (int i = 0; i < TS_PLANS_MAX; i++)
-		if (cache->entries[i].used && cache->entries[i].cycle_id == id)
-			return true;
-	return false;
+	for (int i = 0; i < TS_PLANS_MAX; i++) {
+		struct ts_planned_entry *entry = &cache->entries[i];
+
+		if (in_turn ? entry->used &&
+		                        entry->cycle_id == observed->cycle->id
+		            : is_for(entry, &observed->step))
+			return entry;
+	}
+	return NULL;
 }
 
 struct ts_planned_entry *ts_planned_cache_oldest(
@@ -98,8 +96,12 @@ void ts_planned_cache_drop(
 static bool push(struct ts_planned_entry *entry, const struct ts_follow_op *op,
         const struct ts_op *item)
 {
+	uint32_t before = entry->follow.matched;
 	bool whole = ts_follow_push(&entry->follow, op);
 
+	/* What was seen of the ops before was taken for other ones. */
+	if (entry->follow.matched <= before)
+		ts_phases_forget(&entry->phases);
 	if (entry->follow.matched)
 		ts_phases_see(&entry->phases, entry->follow.matched - 1, item);
 	if (whole)

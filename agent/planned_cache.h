@@ -51,13 +51,10 @@ struct ts_planned_cache {
 int ts_planned_cache_follow(
         struct ts_planned_entry *entry, const struct ts_observed *observed);
 
-/* The entry for steps like @step, or NULL. */
+/* The entry for steps as @observed, or for all that it takes turns with; or
+ * NULL. */
 struct ts_planned_entry *ts_planned_cache_find(
-        struct ts_planned_cache *cache, const struct ts_recording *step);
-
-/* True where there is one for shapes that take turns, with this id. */
-bool ts_planned_cache_has_cycle(
-        const struct ts_planned_cache *cache, uint64_t id);
+        struct ts_planned_cache *cache, const struct ts_observed *observed);
 
 /* A free place, or else what was used longest ago; but not @keep. */
 struct ts_planned_entry *ts_planned_cache_oldest(

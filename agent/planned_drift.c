@@ -3,8 +3,9 @@
 
 /* A step is off where it is by more than one part in so many. */
 #define OFF_PART 20
-/* Fewer steps in a row may be chance. */
-#define OFF_STEPS 3
+/* Fewer steps in a row may be chance; so often twice as many are asked for. */
+#define OFF_STEPS 3u
+#define TIMES_MAX 12
 
 bool ts_planned_drift_note(
         struct ts_planned_drift *drift, const struct ts_planned_clock *clock)
@@ -26,11 +27,14 @@ bool ts_planned_drift_note(
 	if (slower != drift->slower)
 		drift->off = 0;
 	drift->slower = slower;
-	if (++drift->off < OFF_STEPS)
+	if (++drift->off < OFF_STEPS << drift->times)
 		return false;
 	drift->off = 0;
 	drift->slower_ns = slower ? took - expected : 0;
 	drift->expected_ns = took;
 	drift->met = true;
-	return met || !drift->again;
+	if (!met && drift->again)
+		return false;
+	drift->times += drift->times < TIMES_MAX;
+	return true;
 }

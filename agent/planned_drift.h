@@ -2,7 +2,9 @@
 /*
  * Whether steps by a plan take what the plan says: where so many in a row are
  * off by more than one part in twenty, the same way, what was measured of the
- * device is old. Pure; guarded by its owner's lock.
+ * device is old. Each time twice as many steps have to be: of a device that is
+ * never the same for long it is not to be measured for ever. Pure; guarded by
+ * its owner's lock.
  */
 #ifndef TS_PLANNED_DRIFT_H
 #define TS_PLANNED_DRIFT_H
@@ -20,6 +22,7 @@ struct ts_planned_drift {
 	uint64_t slower_ns;   /* in the end by so much; 0: they are faster */
 	bool met;             /* a step took what was expected */
 	bool again;           /* the plan was made because of an earlier one */
+	unsigned int times;   /* it was told, of this plan or those before it */
 };
 
 /*

@@ -63,7 +63,10 @@ struct ts_planned {
 	unsigned int mended;  /* so often since a step went by whole */
 	uint64_t vmm_calls;   /* when the last of these ended */
 	uint64_t other_bytes; /* that others had when it was */
-	bool rewrite;         /* the file offers what was dropped */
+	/* Steps by a plan before one looks whether others have less by now. */
+	unsigned int less_steps;
+	uint64_t clocked; /* the plan whose steps the clock has timed */
+	bool rewrite;     /* the file offers what was dropped */
 	struct ts_planned_figures figures;
 };
 
@@ -82,7 +85,8 @@ void ts_planned_decline(struct ts_planned_entry *entry);
 
 /*
  * Others have more memory by now, or less: @entry gets a plan for that, where
- * there is one. True: it did, and has to come into force.
+ * there is one. True: it did, and has to come into force. Where they have more
+ * and there is none the old one is gone.
  */
 bool ts_planned_remake(
         struct ts_pager *pager, struct ts_planned_entry *entry, bool more);

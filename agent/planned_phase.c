@@ -54,6 +54,11 @@ void ts_phases_init(struct ts_phases *phases, const struct ts_recording *joined,
 	}
 }
 
+void ts_phases_forget(struct ts_phases *phases)
+{
+	phases->possible = all_of(phases);
+}
+
 static const struct ts_phase_mark *mark_at(
         const struct ts_phases *phases, uint32_t index)
 {
@@ -72,7 +77,7 @@ bool ts_phases_see(
 	if (!phases->n_marks)
 		return true;
 	if (!index)
-		phases->possible = all_of(phases);
+		ts_phases_forget(phases);
 	mark = op ? mark_at(phases, index) : NULL;
 	if (!mark)
 		return true;

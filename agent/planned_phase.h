@@ -41,6 +41,9 @@ void ts_phases_init(struct ts_phases *phases, const struct ts_recording *joined,
 bool ts_phases_see(
         struct ts_phases *phases, uint32_t index, const struct ts_op *op);
 
+/* Ops so far belong to no step: any may come. */
+void ts_phases_forget(struct ts_phases *phases);
+
 /* A whole step has passed. */
 void ts_phases_pass(struct ts_phases *phases);
 

@@ -34,10 +34,14 @@
 #define RESTLESS_MAX 3
 /* Steps by the plan before one is taken for the same as all that follow. */
 #define SETTLING 2
-/* Every so many of those it is asked what others have of the memory; of the
- * limit one part in so many more or less changes the plan. */
-#define MEMORY_STEPS 4
-#define MEMORY_PART  100
+/*
+ * Every so many of those it is asked what others have of the memory; of the
+ * limit one part in so many more or less changes the plan. Each time that it
+ * was less one waits longer for the next time, up to so many steps.
+ */
+#define MEMORY_STEPS   4
+#define MEMORY_PART    100
+#define LESS_STEPS_MAX 4096
 /* So many steps of either are timed before they are compared. */
 #define TIMED_STEPS 2
 /*
@@ -256,6 +260,11 @@ static bool look_at_memory(
 	if ((more ? others - before : before - others) <=
 	        limit_bytes / MEMORY_PART)
 		return false;
+	if (!more && ts_planned.in_row < ts_planned.less_steps)
+		return false;
+	if (!more && ts_planned.less_steps < LESS_STEPS_MAX)
+		ts_planned.less_steps =
+		        4 * ts_planned.less_steps + MEMORY_STEPS;
 	ts_log(TS_LOG_INFO, "plan: others have %s of memory by now, not %s",
 	        ts_size(others).text, ts_size(before).text);
 	/* Told once, whatever comes of it. */
@@ -295,6 +304,12 @@ static bool begin_step(struct ts_pager *pager)
 {
 	struct ts_planned_entry *entry = ts_planned.now;
 
+	/* Steps of another plan's are no measure. */
+	if (ts_planned.clocked != entry->number) {
+		ts_planned_clock_forget();
+		ts_planned.clocked = entry->number;
+		ts_planned.timed = 0;
+	}
 	if (ts_planned.between > BETWEEN_TIMED) {
 		ts_planned_clock_stop();
 		ts_planned.timed = 0;
@@ -306,9 +321,11 @@ static bool begin_step(struct ts_pager *pager)
 		ts_planned_decline(entry);
 		return false;
 	}
-	if (ts_planned.stand == TS_PLANNED_ON && !ts_planned.to_join &&
-	        look_at_memory(pager, entry)) {
-		ts_planned_found_step(entry);
+	if (ts_planned.stand == TS_PLANNED_ON && !ts_planned.to_join) {
+		if (look_at_memory(pager, entry))
+			ts_planned_found_step(entry);
+		if (!ts_planned.now)
+			return false;
 		if (ts_planned.stand == TS_PLANNED_TIMING)
 			return true;
 	}
@@ -496,9 +513,14 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 		ts_planned_cost_op(begin_ns,
 		        ts_enforce_op(pager, first_op(entry) + ts_planned.at));
 	}
-	ended = ts_planned.mending
-	                ? ts_planned_cache_push(&ts_planned.cache, op, item)
-	                : NULL;
+	ended = NULL;
+	if (ts_planned.mending) {
+		/* What the plan goes by, not what else the ops might be. */
+		struct ts_phases phases = entry->phases;
+
+		ended = ts_planned_cache_push(&ts_planned.cache, op, item);
+		entry->phases = phases;
+	}
 	if (++ts_planned.at == entry->follow.n_ops)
 		end_step(pager);
 	/* With what was in its middle it was a step of another kind. */

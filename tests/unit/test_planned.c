@@ -430,6 +430,23 @@ START_TEST(single_steps_that_are_off_do_not)
 }
 END_TEST
 
+/* A device that is never the same for long is not measured for ever. */
+START_TEST(each_time_more_steps_have_to_be_off)
+{
+	static const uint64_t ns[] = {1200, 1200, 1200, 1000, 1000, 1000, 1000,
+	        1000, 1000, 1200, 1200, 1200, 1200, 1200, 1200, 1200, 1200,
+	        1200, 1200, 1200, 1200};
+	struct ts_planned_drift drift = {.expected_ns = 1000};
+
+	ck_assert_uint_eq(steps_till_old(&drift, ns, 3), 3);
+	ck_assert_uint_eq(steps_till_old(&drift, ns + 3, 6), 6);
+	ck_assert_uint_eq(drift.slower_ns, 0);
+	ck_assert_uint_eq(steps_till_old(&drift, ns + 9, 11), 0);
+	ck_assert_uint_eq(steps_till_old(&drift, ns + 20, 1), 1);
+	ck_assert_uint_eq(drift.times, 3);
+}
+END_TEST
+
 /* To time all once more would tell the same. */
 START_TEST(a_plan_made_anew_that_was_never_right_stays)
 {
@@ -503,6 +520,7 @@ static void add_tests(TCase *tcase)
 	tcase_add_test(tcase, a_plan_earns_the_next_one_of_its_bucket);
 	tcase_add_test(tcase, steps_that_stay_off_make_a_plan_old);
 	tcase_add_test(tcase, single_steps_that_are_off_do_not);
+	tcase_add_test(tcase, each_time_more_steps_have_to_be_off);
 	tcase_add_test(tcase, a_plan_made_anew_that_was_never_right_stays);
 	tcase_add_test(tcase, whole_steps_are_found);
 	tcase_add_test(tcase, other_work_between_is_no_step);
