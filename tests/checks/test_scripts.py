@@ -3,11 +3,13 @@
 """What scripts/setup and scripts/demo say before and while they work."""
 
 import contextlib
+import fcntl
 import importlib.util
 import io
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,31 +41,41 @@ class Folder(unittest.TestCase):
 
 
 class Setup(Folder):
-    def run_setup(self, free_mb):
-        """In a tree of its own, on a disk with so much room."""
-        tree, tools = self.root / "tree", self.root / "tools"
-        shutil.rmtree(tree, ignore_errors=True)
-        tools.mkdir(exist_ok=True)
-        shutil.copytree(SCRIPTS, tree / "scripts")
-        for name, text in {
-            # No package is looked for, and no Python made.
-            "dpkg-query": "echo installed",
-            "df": "echo Filesystem MB Used Available\n"
-            f"echo disk 9999 0 {free_mb} 1% /",
-            "no-python": "exit 9",
-        }.items():
-            tool = tools / name
+    def put_tools(self, folder, texts):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            tool = folder / name
             tool.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
             tool.chmod(0o755)
-        return subprocess.run(
-            [tree / "scripts/setup", "--no-build"],
-            env={
+
+    def prepare(self, texts):
+        """A tree of its own, and how to run its script with these tools."""
+        tree, tools = self.root / "tree", self.root / "tools"
+        shutil.rmtree(tree, ignore_errors=True)
+        shutil.copytree(SCRIPTS, tree / "scripts")
+        self.put_tools(tools, {
+            # No package is looked for, and no Python made.
+            "dpkg-query": "echo installed",
+            "no-python": "exit 9",
+            **texts,
+        })
+        return tree, {
+            "args": [tree / "scripts/setup", "--no-build"],
+            "env": {
                 **os.environ,
                 "PATH": f"{tools}:{os.environ['PATH']}",
                 "PYTHON": str(tools / "no-python"),
             },
-            capture_output=True, text=True, timeout=60,
-        )
+            "text": True,
+        }
+
+    def run_setup(self, free_mb):
+        """On a disk with so much room."""
+        _, how = self.prepare({
+            "df": "echo Filesystem MB Used Available\n"
+            f"echo disk 9999 0 {free_mb} 1% /",
+        })
+        return subprocess.run(**how, capture_output=True, timeout=60)
 
     def test_too_little_disk_is_told_before_anything_is_fetched(self):
         done = self.run_setup(3599)
@@ -78,6 +90,44 @@ class Setup(Folder):
         done = self.run_setup(3600)
         self.assertNotIn("takes", done.stderr)
         self.assertIn("no-python is older than 3.11", done.stderr)
+
+    def is_locked(self, tree):
+        with open(tree / "build/setup.lock", "w", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    def end_group(self, process):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+    def test_nothing_holds_the_lock_once_it_was_killed(self):
+        end = self.root / "end"
+        os.mkfifo(end)
+        tree, how = self.prepare({"sleep": "exec /bin/sleep 0.1"})
+        self.put_tools(tree / "build/venv/bin", {
+            "python": "exit 9",
+            "pip": f"echo Downloading it\nread none <'{end}'",
+        })
+        setup = subprocess.Popen(
+            **how, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.addCleanup(self.end_group, setup)
+        self.assertEqual(setup.stdout.readline(), "Downloading it\n")
+        self.assertIn("installing", setup.stderr.readline())
+        self.assertIn("still at it", setup.stderr.readline())
+        os.kill(setup.pid, signal.SIGKILL)
+        setup.wait()
+        # What it began still changes the tree.
+        self.assertTrue(self.is_locked(tree))
+        end.write_text("", encoding="utf-8")
+        # Nobody who waits for the end of what is said waits for ever.
+        setup.communicate(timeout=60)
+        self.assertFalse(self.is_locked(tree))
 
 
 class Demo(Folder):
