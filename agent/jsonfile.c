@@ -2,8 +2,6 @@
 #include "agent/jsonfile.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/base/log.h"
+#include "agent/base/output.h"
 #include "agent/hash.h"
 
 json_t *ts_json_head(const char *schema)
@@ -19,17 +18,6 @@ json_t *ts_json_head(const char *schema)
 	return json_pack("{s:s, s:s, s:s, s:i}", "schema", schema,
 	        "schema_version", "1.0", "tool_version", TS_VERSION, "pid",
 	        (int)getpid());
-}
-
-/* A pipe that nobody reads is an error, not something to wait for. */
-static FILE *open_device(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-
-	if (fd >= 0 && !file)
-		close(fd);
-	return file;
 }
 
 static int put(const json_t *value, FILE *file, size_t flags)
@@ -45,25 +33,36 @@ static int put(const json_t *value, FILE *file, size_t flags)
 	return rc;
 }
 
-int ts_json_write(const json_t *value, const char *path, size_t flags)
+static int replace(const json_t *value, const char *file, size_t flags)
 {
-	struct stat there;
 	char *beside;
 	int rc;
 
-	if (!value)
-		return -ENOMEM;
-	if (!stat(path, &there) && !S_ISREG(there.st_mode) &&
-	        !S_ISDIR(there.st_mode))
-		return put(value, open_device(path), flags);
-	if (asprintf(&beside, "%s.%d.tmp", path, (int)getpid()) < 0)
+	if (asprintf(&beside, "%s.%d.tmp", file, (int)getpid()) < 0)
 		return -ENOMEM;
 	rc = put(value, fopen(beside, "we"), flags);
-	if (!rc && rename(beside, path))
+	if (!rc && rename(beside, file))
 		rc = -errno;
 	if (rc)
 		unlink(beside);
 	free(beside);
+	return rc;
+}
+
+int ts_json_write(const json_t *value, const char *path, size_t flags)
+{
+	char *file;
+	int rc;
+
+	if (!value)
+		return -ENOMEM;
+	rc = ts_output_place(path, &file);
+	if (rc)
+		return rc;
+	/* A pipe that nobody reads is an error, not something to wait for. */
+	rc = file ? replace(value, file, flags)
+	          : put(value, ts_output_open(path, false), flags);
+	free(file);
 	return rc;
 }
 
@@ -93,24 +92,35 @@ static bool is_ours(const json_t *json, const char *setting)
 	       (!strcmp(schema, "tapeswap-plan") && ts_json_is_of_run(json));
 }
 
-/* 0: there is nothing at @path that was not put there by a run. */
-static int look(const char *setting, const char *path)
+static int look_at_file(const char *setting, const char *file)
 {
 	struct stat there;
 	json_t *json;
 	int rc;
 
-	if (stat(path, &there))
+	if (stat(file, &there))
 		return errno == ENOENT ? 0 : -errno;
 	if (S_ISDIR(there.st_mode))
 		return -EISDIR;
-	if (!S_ISREG(there.st_mode) || !there.st_size)
+	if (!there.st_size)
 		return 0;
 	if (there.st_size > FILE_BYTES_MAX)
 		return -EEXIST;
-	json = json_load_file(path, 0, NULL);
+	json = json_load_file(file, 0, NULL);
 	rc = is_ours(json, setting) ? 0 : -EEXIST;
 	json_decref(json);
+	return rc;
+}
+
+/* 0: there is no file at @path that was not put there by a run. */
+static int look(const char *setting, const char *path)
+{
+	char *file = NULL;
+	int rc = ts_output_place(path, &file);
+
+	if (file)
+		rc = look_at_file(setting, file);
+	free(file);
 	return rc;
 }
 
@@ -153,8 +163,7 @@ static int look_once(const char *setting, const char *path)
 	return rc;
 }
 
-/* -------------------------------------------------------------- what is said
- */
+/* ------------------------------------------------------------ what is said */
 
 /* More failures than these tell nobody anything. */
 #define TOLD_MAX 8
@@ -178,18 +187,12 @@ static void say(const char *setting, const char *path, int rc)
 
 void ts_json_check_setting(const char *setting, const char *path)
 {
-	char *copy = strdup(path);
 	int rc = look_once(setting, path);
-	struct stat there;
 
-	/* A file is replaced by one that is made beside it. */
-	if (!rc && !stat(path, &there) && !S_ISREG(there.st_mode))
-		rc = access(path, W_OK) ? -errno : 0;
-	else if (!rc && copy && access(dirname(copy), W_OK | X_OK))
-		rc = -errno;
+	if (!rc)
+		rc = ts_output_check(path);
 	if (rc)
 		say(setting, path, rc);
-	free(copy);
 }
 
 int ts_json_write_setting(

@@ -12,7 +12,7 @@ json_t *ts_json_head(const char *schema);
 
 /*
  * Writes @value to @path by way of a new file beside it that takes its name
- * once it is complete; straight to what is no file, as /dev/stderr. Takes no
+ * once it is complete, or straight to what is no file (base/output.h). Takes no
  * reference. Returns 0 or a negative errno.
  */
 int ts_json_write(const json_t *value, const char *path, size_t flags);

@@ -62,13 +62,15 @@ int ts_cli_bad(const char *hint, const char *fmt, ...)
 struct ts_cli_file {
 	FILE *stream;
 	char *path;      /* NULL: stdout */
-	char *temporary; /* NULL: no file, as /dev/stderr, is written itself */
+	char *target;    /* what @path leads to; NULL: it is written itself */
+	char *temporary; /* beside @target */
 };
 
 /*
  * Opens @path for writing beside its final name; ts_cli_commit() renames it
- * into place and says so on stderr or, with @keep false, removes it. "-" is
- * stdout. Return 0 or -errno.
+ * into place and says so on stderr or, with @keep false, removes it. What is
+ * no file is written itself (base/output.h), and "-" is stdout. Return 0 or
+ * -errno.
  */
 int ts_cli_open(struct ts_cli_file *file, const char *path);
 int ts_cli_commit(struct ts_cli_file *file, bool keep);

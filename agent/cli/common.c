@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/base/output.h"
+
 int ts_cli_bad(const char *hint, const char *fmt, ...)
 {
 	va_list ap;
@@ -23,9 +25,30 @@ int ts_cli_bad(const char *hint, const char *fmt, ...)
 	return TS_EXIT_BAD;
 }
 
+static int open_stream(struct ts_cli_file *file)
+{
+	if (!file->target) {
+		file->stream = ts_output_open(file->path, true);
+		return file->stream ? 0 : -errno;
+	}
+	if (asprintf(&file->temporary, "%s.tmp.%ld", file->target,
+	            (long)getpid()) < 0) {
+		file->temporary = NULL;
+		return -ENOMEM;
+	}
+	file->stream = fopen(file->temporary, "we");
+	return file->stream ? 0 : -errno;
+}
+
+static void drop_names(struct ts_cli_file *file)
+{
+	free(file->path);
+	free(file->target);
+	free(file->temporary);
+}
+
 int ts_cli_open(struct ts_cli_file *file, const char *path)
 {
-	struct stat there;
 	int err;
 
 	memset(file, 0, sizeof(*file));
@@ -36,22 +59,12 @@ int ts_cli_open(struct ts_cli_file *file, const char *path)
 	file->path = strdup(path);
 	if (!file->path)
 		return -ENOMEM;
-	if (stat(path, &there) || S_ISREG(there.st_mode) ||
-	        S_ISDIR(there.st_mode)) {
-		if (asprintf(&file->temporary, "%s.tmp.%ld", path,
-		            (long)getpid()) < 0) {
-			free(file->path);
-			return -ENOMEM;
-		}
-	}
-	file->stream = fopen(file->temporary ? file->temporary : path, "we");
-	if (!file->stream) {
-		err = -errno;
-		free(file->path);
-		free(file->temporary);
-		return err;
-	}
-	return 0;
+	err = ts_output_place(path, &file->target);
+	if (!err)
+		err = open_stream(file);
+	if (err)
+		drop_names(file);
+	return err;
 }
 
 static int put_in_place(struct ts_cli_file *file, bool keep)
@@ -65,7 +78,7 @@ static int put_in_place(struct ts_cli_file *file, bool keep)
 		err = -errno;
 	if (!file->temporary)
 		return err;
-	if (!err && keep && rename(file->temporary, file->path))
+	if (!err && keep && rename(file->temporary, file->target))
 		err = -errno;
 	if (err || !keep)
 		unlink(file->temporary);
@@ -82,8 +95,7 @@ int ts_cli_commit(struct ts_cli_file *file, bool keep)
 	if (!file->path)
 		return fflush(file->stream) || ferror(file->stream) ? -EIO : 0;
 	err = put_in_place(file, keep);
-	free(file->path);
-	free(file->temporary);
+	drop_names(file);
 	return err;
 }
 

@@ -105,10 +105,41 @@ class Outputs(unittest.TestCase):
         pipe = self.path("pipe")
         os.mkfifo(pipe)
         reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+        self.addCleanup(reader.kill)
         self.plan(pipe)
         written, _ = reader.communicate(timeout=60)
         self.assertIn("predicted", json.loads(written))
         self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
+
+    def test_links_stay(self):
+        os.mkdir(self.path("beside"))
+        for link, target in (
+            ("open", "/proc/self/fd/2"), ("device", "/dev/stderr"),
+            ("file", "beside/plan.json"), ("chain", "file"),
+        ):
+            with self.subTest(link=link):
+                os.symlink(target, self.path(link))
+                with open(self.path("log"), "w", encoding="utf-8") as log:
+                    log.write("before\n")
+                    log.flush()
+                    subprocess.run(
+                        [TAPESWAP, "plan", self.profile, "--limit", "50%",
+                         "-o", self.path(link)],
+                        stderr=log, check=True, timeout=120,
+                    )
+                self.assertEqual(os.readlink(self.path(link)), target)
+                with open(self.path("log"), encoding="utf-8") as log:
+                    said = log.read()
+                self.assertTrue(said.startswith("before\n"), said)
+                if target.startswith("/"):
+                    self.assertIn('"predicted"', said)
+                    self.assertNotIn("wrote", said)
+                    continue
+                self.assertIn(f"wrote {self.path(link)}\n", said)
+                written = self.path("beside/plan.json")
+                with open(written, encoding="utf-8") as file:
+                    self.assertIn("predicted", json.load(file))
+                os.unlink(written)
 
     def test_sizes_are_given_in_what_they_are_of(self):
         """The same profile, its values a thousand times smaller."""

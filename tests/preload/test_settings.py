@@ -5,6 +5,7 @@
 Usage: test_settings.py LIBRARY HOST SIMGPU TAPESWAP [TEST...]
 """
 
+import fcntl
 import json
 import os
 import pathlib
@@ -55,17 +56,23 @@ WHY = {
 }
 
 
-def run(command="steps", **settings):
-    return subprocess.run(
-        [HOST, command],
-        env={
+def how(command, settings):
+    return {
+        "args": [HOST, command],
+        "env": {
             "PATH": os.environ["PATH"],
             "LD_PRELOAD": LIBRARY,
             "LD_LIBRARY_PATH": SIMGPU,
             "SIMGPU_DEVICE": "tiny-1g",
             **settings,
         },
-        capture_output=True, text=True, timeout=60,
+        "text": True,
+    }
+
+
+def run(command="steps", **settings):
+    return subprocess.run(
+        **how(command, settings), capture_output=True, timeout=60
     )
 
 
@@ -215,7 +222,7 @@ class Settings(unittest.TestCase):
                     ))
                     self.assertEqual(len(lines), 1, lines)
                     said = path.read_text(encoding="utf-8")
-                    pids.add(json.loads(said).get("pid", len(pids)))
+                    pids.add(json.loads(said)["pid"])
                 self.assertEqual(len(pids), 2)
 
     def test_what_is_no_file_is_written_to_itself(self):
@@ -229,6 +236,73 @@ class Settings(unittest.TestCase):
                 run(TAPESWAP_MODE="cap", TAPESWAP_STATUS=pipe)
             )
             self.assertIn("No such device or address", lines[0])
+
+    def test_links_stay(self):
+        """What is open is written as it is, what is a file is replaced."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "beside").mkdir()
+            links = {
+                "open": "/proc/self/fd/2", "device": "/dev/stderr",
+                "file": "beside/x.json", "chain": "file",
+            }
+            for link, target in links.items():
+                (folder / link).symlink_to(target)
+            for link, target in links.items():
+                with self.subTest(link=link):
+                    with open(folder / "log", "w", encoding="utf-8") as log:
+                        log.write("before\n")
+                        log.flush()
+                        done = subprocess.run(
+                            **how("steps", {
+                                "TAPESWAP_MODE": "cap",
+                                "TAPESWAP_STATUS": str(folder / link),
+                            }),
+                            stdout=subprocess.PIPE, stderr=log, timeout=60,
+                        )
+                    self.assertEqual(done.stdout, "done\n")
+                    self.assertEqual(os.readlink(folder / link), target)
+                    said = (folder / "log").read_text(encoding="utf-8")
+                    self.assertTrue(said.startswith("before\n"), said)
+                    self.assertRegex(said, r"tapeswap\[\d+\]: ok: ")
+                    self.assertNotIn("cannot", said)
+                    if target.startswith("/"):
+                        self.assertIn('"schema": "status"', said)
+                        continue
+                    self.assertNotIn("schema", said)
+                    file = folder / "beside/x.json"
+                    status = json.loads(file.read_text(encoding="utf-8"))
+                    self.assertEqual(status["schema"], "status")
+                    file.unlink()
+            self.assertEqual(
+                sorted(os.listdir(folder)), sorted([*links, "beside", "log"])
+            )
+
+    def test_a_pipe_may_be_read_slowly(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pipe = f"{folder}/pipe"
+            os.mkfifo(pipe)
+            reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+            self.addCleanup(os.close, reader)
+            size = fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+            pathlib.Path(pipe).write_text(" " * (size - 1), encoding="utf-8")
+            with subprocess.Popen(
+                **how("steps", {
+                    "TAPESWAP_MODE": "cap", "TAPESWAP_STATUS": pipe,
+                }),
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            ) as program:
+                self.addCleanup(program.kill)
+                # The pipe is full, and nobody has read of it.
+                with self.assertRaises(subprocess.TimeoutExpired):
+                    program.wait(2)
+                os.set_blocking(reader, True)
+                with open(reader, encoding="utf-8", closefd=False) as file:
+                    said = file.read()
+                _, told = program.communicate(timeout=60)
+            self.assertEqual(program.returncode, 0)
+            self.assertNotIn("cannot", told)
+            self.assertEqual(json.loads(said)["schema"], "status")
 
     def test_limit_below_the_context(self):
         for limit, text in ("1KiB", "1.0 KiB"), ("12", "12 bytes"):
