@@ -12,6 +12,7 @@
 #include "agent/base/log.h"
 #include "agent/base/output.h"
 #include "agent/hash.h"
+#include "agent/jsonlook.h"
 
 json_t *ts_json_head(const char *schema)
 {
@@ -77,26 +78,25 @@ bool ts_json_is_of_run(const json_t *json)
 	       json_object_get(json, "measured");
 }
 
-/* What a run may have put where @setting says. */
-static bool is_ours(const json_t *json, const char *setting)
+/* Whether a run may have put @file where @setting says. */
+static bool is_ours(const char *file, const char *setting)
 {
-	const char *schema = json_string_value(json_object_get(json, "schema"));
+	bool plan = !strcmp(setting, "TAPESWAP_PLAN");
+	struct ts_jsonlook look;
 
-	if (!schema)
+	if (ts_jsonlook(file, plan, &look))
 		return false;
 	if (!strcmp(setting, "TAPESWAP_STATUS"))
-		return !strcmp(schema, "status");
+		return !strcmp(look.schema, "status");
 	if (!strcmp(setting, "TAPESWAP_PROFILE"))
-		return !strcmp(schema, "tapeswap-profile");
-	return !strcmp(schema, "tape") ||
-	       (!strcmp(schema, "tapeswap-plan") && ts_json_is_of_run(json));
+		return !strcmp(look.schema, "tapeswap-profile");
+	return !strcmp(look.schema, "tape") ||
+	       (!strcmp(look.schema, "tapeswap-plan") && look.of_run);
 }
 
 static int look_at_file(const char *setting, const char *file)
 {
 	struct stat there;
-	json_t *json;
-	int rc;
 
 	if (stat(file, &there))
 		return errno == ENOENT ? 0 : -errno;
@@ -106,10 +106,7 @@ static int look_at_file(const char *setting, const char *file)
 		return 0;
 	if (there.st_size > FILE_BYTES_MAX)
 		return -EEXIST;
-	json = json_load_file(file, 0, NULL);
-	rc = is_ours(json, setting) ? 0 : -EEXIST;
-	json_decref(json);
-	return rc;
+	return is_ours(file, setting) ? 0 : -EEXIST;
 }
 
 /* 0: there is no file at @path that was not put there by a run. */

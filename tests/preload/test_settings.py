@@ -177,6 +177,8 @@ class Settings(unittest.TestCase):
             "script.py": "print(1)\n",
             "other.json": '{"schema": "other", "a": 1}\n',
             "list.json": "[1, 2]\n",
+            "inner.json": '{"a": {"schema": "status", "tape": 1}, '
+            '"b": "schema", "c": "tape"}',
             "half.json": '{"schema": "status", ',
             "own.json": '{"schema": "tapeswap-plan", "decisions": []}',
         }
@@ -303,6 +305,35 @@ class Settings(unittest.TestCase):
             self.assertEqual(program.returncode, 0)
             self.assertNotIn("cannot", told)
             self.assertEqual(json.loads(said)["schema"], "status")
+
+    def test_looking_at_a_large_file_takes_no_memory(self):
+        most = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, mode, schema in (
+                ("PROFILE", "observe", "tapeswap-profile"),
+                ("STATUS", "cap", "status"), ("PLAN", "cap", "tapeswap-plan"),
+            ):
+                for count in 1, 8 << 20:
+                    path = pathlib.Path(folder, f"{name}{count}")
+                    path.write_text(
+                        f'{{"schema": "{schema}", "list": [0{",0" * count}], '
+                        '"tape": "1"}\n',
+                        encoding="utf-8",
+                    )
+                    with subprocess.Popen(
+                        **how("init", {
+                            "TAPESWAP_MODE": mode,
+                            f"TAPESWAP_{name}": str(path),
+                        }),
+                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                    ) as program:
+                        said = program.stdout.read()
+                        _, program.returncode, usage = os.wait4(
+                            program.pid, 0
+                        )
+                    self.assertEqual(said, "cuInit 0\n")
+                    most[count] = usage.ru_maxrss
+                self.assertLess(most[8 << 20], most[1] + (64 << 10), name)
 
     def test_limit_below_the_context(self):
         for limit, text in ("1KiB", "1.0 KiB"), ("12", "12 bytes"):

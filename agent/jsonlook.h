@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What kind of JSON file lies at a path, told without a tree of it: that of a
+ * profile takes ten times its size. No state; any thread.
+ */
+#ifndef TS_JSONLOOK_H
+#define TS_JSONLOOK_H
+
+#include <stdbool.h>
+
+/* More is told of no schema. */
+#define TS_JSONLOOK_SCHEMA_BYTES 32
+
+struct ts_jsonlook {
+	char schema[TS_JSONLOOK_SCHEMA_BYTES]; /* "": it has none */
+	bool of_run; /* a plan with its tape or its figures */
+};
+
+/*
+ * Looks at the keys of the object in the file at @path; where it @wants_all,
+ * at those after "schema" too. 0 or a negative errno: -EINVAL for what is no
+ * object, or ends before it does.
+ */
+int ts_jsonlook(const char *path, bool wants_all, struct ts_jsonlook *ret_look);
+
+#endif
