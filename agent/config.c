@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,49 +182,64 @@ static int parse_limit(const char *text, bool percent, struct ts_limit *limit)
 	return -EINVAL;
 }
 
-/* Units that are taken for ours, and how many of which of ours they are. */
+/* Our units, and those that are taken for them; a GiB is the last of ours. */
 static const struct {
 	const char *name;
-	double share;
-	const char *unit;
-} other_units[] = {
-        {"KB", 1e3 / 0x1p10, "KiB"},
-        {"MB", 1e6 / 0x1p20, "MiB"},
-        {"GB", 1e9 / 0x1p30, "GiB"},
-        {"TB", 1e12 / 0x1p30, "GiB"},
-        {"TiB", 0x1p10, "GiB"},
-        {"K", 1, "KiB"},
-        {"M", 1, "MiB"},
-        {"G", 1, "GiB"},
-        {"KiB", 1, "KiB"},
-        {"MiB", 1, "MiB"},
-        {"GiB", 1, "GiB"},
+	double bytes;
+} known_units[] = {
+        {"KiB", 0x1p10},
+        {"MiB", 0x1p20},
+        {"GiB", 0x1p30},
+        {"TiB", 0x1p40},
+        {"K", 0x1p10},
+        {"M", 0x1p20},
+        {"G", 0x1p30},
+        {"KB", 1e3},
+        {"MB", 1e6},
+        {"GB", 1e9},
+        {"TB", 1e12},
 };
 
-#define OTHER_UNITS (sizeof(other_units) / sizeof(other_units[0]))
+#define OUR_UNITS 3
+
+#define KNOWN_UNITS (sizeof(known_units) / sizeof(known_units[0]))
 
 static size_t find_unit(const char *unit)
 {
 	size_t i = 0;
 
-	while (i < OTHER_UNITS && strcasecmp(unit, other_units[i].name))
+	while (i < KNOWN_UNITS && strcasecmp(unit, known_units[i].name))
 		i++;
 	return i;
 }
 
-/* By hand: the comma that a locale would give could not be read again. */
-static void propose(double number, size_t unit, char *ret_text, size_t size)
+/*
+ * @number of the @given unit in ours of that size, or in a smaller one where
+ * little would be left. By hand: the comma that a locale would give could not
+ * be read again.
+ */
+static void propose(double number, size_t given, char *ret_text, size_t size)
 {
-	uint64_t hundredths =
-	        (uint64_t)(number * other_units[unit].share * 100);
+	double bytes = number * known_units[given].bytes;
+	double most = fmin(1.1 * known_units[given].bytes, 10 * bytes);
+	size_t unit = OUR_UNITS - 1;
+	uint64_t hundredths;
+	const char *name;
 	char part[8] = "";
 
+	while (unit && known_units[unit].bytes > most)
+		unit--;
+	name = known_units[unit].name;
+	hundredths = (uint64_t)(bytes * 100 / known_units[unit].bytes);
+	if (!hundredths) {
+		name = "";
+		hundredths = (uint64_t)bytes * 100;
+	}
 	if (hundredths % 100)
 		snprintf(part, sizeof(part), ".%02u",
 		        (unsigned int)(hundredths % 100));
-	snprintf(ret_text, size,
-	        "did you mean %" PRIu64 "%s%s?: ", hundredths / 100, part,
-	        other_units[unit].unit);
+	snprintf(ret_text, size, "did you mean %" PRIu64 "%s%s?",
+	        hundredths / 100, part, name);
 }
 
 void ts_config_explain_size(
@@ -235,7 +251,7 @@ void ts_config_explain_size(
 
 	*ret_text = '\0';
 	if (*text == '-' && isdigit((unsigned char)text[1])) {
-		snprintf(ret_text, size, "less than nothing: ");
+		snprintf(ret_text, size, "less than nothing");
 		return;
 	}
 	if (!isdigit((unsigned char)*text))
@@ -244,20 +260,20 @@ void ts_config_explain_size(
 	while (*unit == ' ')
 		unit++;
 	found = find_unit(unit);
-	if (*unit && strcmp(unit, "%") && found == OTHER_UNITS)
+	if (*unit && strcmp(unit, "%") && found == KNOWN_UNITS)
 		return;
 	if (number <= 0)
-		why = "that is none: ";
+		why = "that is none";
 	else if (!strcmp(unit, "%"))
-		why = percent ? "more than the device has: " : "";
+		why = percent ? "more than the device has" : "";
 	else if (number >= 1e13)
-		why = "more than there can be: ";
-	else if (!*unit || number < 1)
-		why = "bytes are whole: ";
-	else if (strcmp(unit, other_units[found].unit))
+		why = "more than there can be";
+	else if (!*unit || number * known_units[found].bytes < 1)
+		why = "bytes are whole";
+	else if (found >= OUR_UNITS || strcmp(unit, known_units[found].name))
 		propose(number, found, ret_text, size);
 	else
-		why = "more than there can be: ";
+		why = "more than there can be";
 	if (*why)
 		snprintf(ret_text, size, "%s", why);
 }
@@ -406,8 +422,8 @@ static void explain(const struct ts_setting *setting, const char *text,
 		ts_config_explain_size(text, setting->type == TS_SETTING_LIMIT,
 		        why, sizeof(why));
 	snprintf(ret_message, TS_CONFIG_MESSAGE_BYTES,
-	        "%s=\"%.200s\": %swant %s", setting->name, text, why,
-	        accepted(setting));
+	        "%s=\"%.200s\": %s%swant %s", setting->name, text, why,
+	        *why ? ": " : "", accepted(setting));
 }
 
 int ts_config_parse(struct ts_config *config, char *const *environment,

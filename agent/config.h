@@ -97,8 +97,8 @@ int ts_config_parse(struct ts_config *config, char *const *environment,
         void (*warn)(const char *message));
 
 /*
- * Writes to @ret_text, of @size bytes, why @text is no size, followed by ": ";
- * or "" where nobody can tell. @percent: shares of the device are sizes too.
+ * Writes to @ret_text, of @size bytes, why @text is no size, or
+ * "" where nobody can tell. @percent: shares of the device are sizes too.
  */
 void ts_config_explain_size(
         const char *text, bool percent, char *ret_text, size_t size);

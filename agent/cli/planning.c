@@ -70,7 +70,6 @@ int ts_cli_read_limit(
 		char why[64];
 
 		ts_config_explain_size(text, false, why, sizeof(why));
-		why[strcspn(why, ":")] = '\0';
 		return ts_cli_bad("want bytes, KiB, MiB, GiB, or up to 100% of "
 		                  "the unlimited peak",
 		        "--limit: cannot read '%s'%s%s", text, *why ? ": " : "",

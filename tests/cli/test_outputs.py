@@ -176,6 +176,7 @@ class Outputs(unittest.TestCase):
     def test_why_a_limit_cannot_be_read(self):
         for text, why in (
             ("6GB", "cannot read '6GB': did you mean 5.58GiB?"),
+            ("0.5GB", "cannot read '0.5GB': did you mean 0.46GiB?"),
             ("-1", "cannot read '-1': less than nothing"),
             ("much", "cannot read 'much'\n"),
         ):

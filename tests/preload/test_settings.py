@@ -30,7 +30,8 @@ BAD = {
     "HOST_LIMIT": (["60%", "12GB", "-1", "0", "1e9", "GiB", "nan"], SIZE),
     "IPC": (["yes", "2", "01", " 1"], BOOLEAN),
     "LIMIT": (
-        ["12GB x", "101%", "0%", "-5%", "1e3", "much", "0", "0x10", "1 GiB x",
+        ["12GB x", "0.5GB", "0.5TB", "0.5G", "50MB", "0.02gib", "0.005KB", "2TiB",
+         "0.5", "0.0001KB", "101%", "0%", "-5%", "1e3", "much", "0", "0x10", "1 GiB x",
          "99999999999999999999", "9999999999999GiB"],
         LIMIT,
     ),
@@ -46,6 +47,15 @@ BAD = {
 # What is said beside that, of some of them.
 WHY = {
     "12GB": "did you mean 11.17GiB?: ",
+    "0.5GB": "did you mean 0.46GiB?: ",
+    "0.5TB": "did you mean 465.66GiB?: ",
+    "0.5G": "did you mean 0.50GiB?: ",
+    "50MB": "did you mean 47.68MiB?: ",
+    "0.02gib": "did you mean 20.48MiB?: ",
+    "0.005KB": "did you mean 5?: ",
+    "2TiB": "did you mean 2048GiB?: ",
+    "0.5": "bytes are whole: ",
+    "0.0001KB": "bytes are whole: ",
     "-1": "less than nothing: ",
     "-5%": "less than nothing: ",
     "0": "that is none: ",
