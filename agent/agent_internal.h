@@ -61,8 +61,9 @@ struct ts_tables {
 	uint64_t opened;            /* so far; guarded by lock */
 	bool lost;                  /* one was not noted; guarded by lock */
 	atomic_bool any_open;
-	struct ts_map in_graphs; /* guarded by lock; see agent_scan.c */
-	atomic_ulong reads;      /* copies made to look into memory */
+	struct ts_map in_graphs, due;  /* guarded by lock; see agent_scan.c */
+	atomic_bool graphs_collective; /* some graph has collectives */
+	atomic_ulong reads;            /* copies made to look into memory */
 	atomic_ulong pinned; /* blocks that stay since they are pointed to */
 };
 

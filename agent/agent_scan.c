@@ -6,7 +6,7 @@
  * is done at the first op of each signature, again where its parameters hold
  * addresses elsewhere, and each time where addresses were found. What captured
  * kernels write is looked into once a graph was launched, likewise; which graph
- * it belongs to is not known.
+ * it belongs to is not known. With collectives in some graph it is left alone.
  *
  * What a table names may not fit beside what stays. The op that wrote it runs
  * already: those that come after it are refused until it does.
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "agent/agent_internal.h"
+#include "agent/base/log.h"
 #include "agent/hash.h"
 
 static bool captures(ts_stream_key stream)
@@ -155,6 +156,7 @@ void ts_tables_init(struct ts_tables *tables)
 	ts_mutex_init(&tables->lock, TS_RANK_AGENT);
 	ts_map_init(&tables->writers);
 	ts_map_init(&tables->in_graphs);
+	ts_map_init(&tables->due);
 }
 
 /*
@@ -341,12 +343,16 @@ CUresult ts_agent_tables_settle(void)
 
 /* ------------------------------------------------------- written in graphs */
 
-/* What some captured kernel writes: small, and maybe addresses. */
+/*
+ * What some captured kernel writes: small, and maybe addresses. It is due, that
+ * is in that map, until it was looked into, and for good once it had addresses;
+ * otherwise it lies in in_graphs.
+ */
 struct written {
 	struct ts_map_node node; /* by address */
 	size_t bytes;
 	CUdevice device;
-	bool looked, of_addresses;
+	bool of_addresses;
 };
 
 static bool may_be_table(const struct ts_op *op, size_t use)
@@ -356,28 +362,35 @@ static bool may_be_table(const struct ts_op *op, size_t use)
 	       op->uses[use].bytes <= WRITTEN_BYTES_MAX;
 }
 
+/* Out of the map it is in; NULL: it is in none. */
+static struct written *take_written_locked(uint64_t address)
+{
+	struct ts_tables *tables = &ts_agent.tables;
+	struct ts_map_node *node = ts_map_remove(&tables->due, address);
+
+	if (!node)
+		node = ts_map_remove(&tables->in_graphs, address);
+	return node ? ts_container_of(node, struct written, node) : NULL;
+}
+
 /* Without memory for it a table is not looked into, as if it were larger. */
 static void note_captured(const struct ts_op *op, size_t use)
 {
 	struct ts_tables *tables = &ts_agent.tables;
-	struct written *made = calloc(1, sizeof(*made)), *written = NULL;
+	struct written *made = calloc(1, sizeof(*made)), *written;
 	uint64_t address = op->uses[use].address;
-	struct ts_map_node *node;
 
 	ts_mutex_lock(&tables->lock);
-	node = ts_map_find(&tables->in_graphs, address);
-	if (node) {
-		written = ts_container_of(node, struct written, node);
-	} else if (made) {
-		ts_map_insert(&tables->in_graphs, &made->node, address);
+	written = take_written_locked(address);
+	if (!written) {
 		written = made;
 		made = NULL;
 	}
 	if (written) {
 		written->device = op->ranges[use].device;
-		written->looked = false;
 		if (written->bytes < op->uses[use].bytes)
 			written->bytes = op->uses[use].bytes;
+		ts_map_insert(&tables->due, &written->node, address);
 	}
 	ts_mutex_unlock(&tables->lock);
 	free(made);
@@ -392,11 +405,10 @@ static bool next_captured(
 	bool due = false;
 
 	ts_mutex_lock(&tables->lock);
-	while (!due && (node = ts_map_ceiling(&tables->in_graphs, *at))) {
+	while (!due && (node = ts_map_ceiling(&tables->due, *at))) {
 		*ret_written = *ts_container_of(node, struct written, node);
 		*at = node->key + 1;
-		due = ret_written->device == device &&
-		      (!ret_written->looked || ret_written->of_addresses);
+		due = ret_written->device == device;
 	}
 	ts_mutex_unlock(&tables->lock);
 	return due;
@@ -405,17 +417,37 @@ static bool next_captured(
 static void note_looked(uint64_t address, bool of_addresses)
 {
 	struct ts_tables *tables = &ts_agent.tables;
-	struct ts_map_node *node;
 	struct written *written;
 
 	ts_mutex_lock(&tables->lock);
-	node = ts_map_find(&tables->in_graphs, address);
-	if (node) {
-		written = ts_container_of(node, struct written, node);
-		written->looked = true;
+	written = take_written_locked(address);
+	if (written) {
 		written->of_addresses |= of_addresses;
+		ts_map_insert(written->of_addresses ? &tables->due
+		                                    : &tables->in_graphs,
+		        &written->node, address);
 	}
 	ts_mutex_unlock(&tables->lock);
+}
+
+/*
+ * A collective in a graph ends when its peers begin, as those that are launched
+ * do: this thread may be theirs. What goes unread is told.
+ */
+static bool may_wait_for_graphs(CUdevice device)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+	struct written ignored;
+	uint64_t at = 0;
+
+	if (!atomic_load(&ts_agent.tables.graphs_collective))
+		return true;
+	if (next_captured(device, &at, &ignored) &&
+	        !atomic_flag_test_and_set(&told))
+		ts_log(TS_LOG_WARN,
+		        "graphs with collectives: addresses that their "
+		        "kernels write are not looked for");
+	return false;
 }
 
 /* A graph was launched on @stream. */
@@ -425,7 +457,8 @@ static void scan_captured(ts_stream_key stream)
 	CUdevice device = -1;
 	uint64_t at = 0;
 
-	if (ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS)
+	if (ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS ||
+	        !may_wait_for_graphs(device))
 		return;
 	while (next_captured(device, &at, &written)) {
 		bool any = false;
@@ -437,16 +470,24 @@ static void scan_captured(ts_stream_key stream)
 	}
 }
 
+static void forget_written_locked(struct ts_map *map)
+{
+	struct ts_map_node *node;
+
+	while ((node = ts_map_ceiling(map, 0))) {
+		ts_map_remove(map, node->key);
+		free(ts_container_of(node, struct written, node));
+	}
+}
+
 void ts_agent_tables_of_graphs_end(void)
 {
 	struct ts_tables *tables = &ts_agent.tables;
-	struct ts_map_node *node;
 
 	ts_mutex_lock(&tables->lock);
-	while ((node = ts_map_ceiling(&tables->in_graphs, 0))) {
-		ts_map_remove(&tables->in_graphs, node->key);
-		free(ts_container_of(node, struct written, node));
-	}
+	forget_written_locked(&tables->due);
+	forget_written_locked(&tables->in_graphs);
+	atomic_store(&tables->graphs_collective, false);
 	ts_mutex_unlock(&tables->lock);
 }
 
@@ -475,6 +516,8 @@ void ts_agent_scan_written(const struct ts_op *op)
 	uint64_t key;
 
 	/* A collective ends when its peers begin: this thread may be theirs. */
+	if (op->collective && op->capturing)
+		atomic_store(&ts_agent.tables.graphs_collective, true);
 	if (op->collective || !ts_agent_places())
 		return;
 	if (op->kind != TS_OP_LAUNCH || op->capturing ||

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "fake_api.h"
+#include "fake_kernel.h"
 
 #define BUFFERS      6
 #define BUFFER_BYTES (4u << 20)
@@ -103,6 +104,41 @@ static void registered(void)
 	MUST(ncclCommRegister(comm, at(0), BUFFER_BYTES, &handle));
 	push_out(1, BUFFERS);
 	MUST(ncclCommDeregister(comm, handle));
+}
+
+/* What a kernel of the graph writes is small enough for a table. */
+static void launch_graph(bool with_collective)
+{
+	ncclComm_t comm = communicator();
+	CUdeviceptr written;
+	CUgraphExec instance;
+	CUstream stream;
+	CUgraph graph;
+
+	/* While there is a capture nothing moves. */
+	for (int i = 2; i < BUFFERS; i++)
+		MUST(cuMemFree(buffers[i]));
+	MUST(cuMemAlloc(&written, 4096));
+	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	MUST(fake_launch("fill_table", written, stream));
+	if (with_collective)
+		MUST(ncclAllReduce(at(0), at(1), FLOATS, ncclFloat, ncclSum,
+		        comm, stream));
+	MUST(cuStreamEndCapture(stream, &graph));
+	MUST(cuGraphInstantiate(&instance, graph, 0));
+	for (int i = 0; i < 3; i++)
+		MUST(cuGraphLaunch(instance, stream));
+}
+
+static void captured(void)
+{
+	launch_graph(false);
+}
+
+static void captured_collective(void)
+{
+	launch_graph(true);
 }
 
 static void window(void)
@@ -222,6 +258,8 @@ int main(int argc, char **argv)
 	        {"collectives", collectives},
 	        {"groups", groups},
 	        {"registered", registered},
+	        {"captured", captured},
+	        {"captured-collective", captured_collective},
 	        {"window", window},
 	        {"elsewhere", elsewhere},
 	        {"convolution", convolution},

@@ -100,6 +100,14 @@ class Libraries(unittest.TestCase):
         status, _, _ = self.work("registered")
         self.assertEqual(status["devices"][0]["pinned_bytes"], 0)
 
+    def test_graph_with_a_collective_is_not_waited_for(self):
+        status, _, _ = self.work("captured")
+        # At the first launch of three.
+        self.assertEqual(status["tables"]["reads"], 1)
+        status, _, _ = self.work("captured-collective")
+        self.assertEqual(status["tables"]["reads"], 0)
+        self.assertEqual(status["totals"]["graph_launches"], 3)
+
     def test_window_stays(self):
         status, _, _ = self.work("window")
         self.assertEqual(status["devices"][0]["pinned_bytes"], BUFFER)
