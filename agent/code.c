@@ -28,10 +28,13 @@ struct image {
 struct owner {
 	struct ts_map_node node;
 	struct image *image;
+	struct ts_list functions; /* go with it */
 };
 
 struct function {
 	struct ts_map_node node;
+	struct ts_list of_owner;
+	struct owner *owner; /* NULL where that is not known */
 	char *name;
 	bool known; /* its parameters are */
 	size_t count;
@@ -69,18 +72,6 @@ void ts_code_init(struct ts_code *code)
 	ts_map_init(&code->functions);
 }
 
-static void remove_owner(struct ts_code *code, uint64_t key)
-{
-	struct ts_map_node *node = ts_map_remove(&code->images, key);
-	struct owner *owner;
-
-	if (!node)
-		return;
-	owner = ts_container_of(node, struct owner, node);
-	drop_image(owner->image);
-	free(owner);
-}
-
 static void remove_function(struct ts_code *code, uint64_t key)
 {
 	struct ts_map_node *node = ts_map_remove(&code->functions, key);
@@ -89,8 +80,25 @@ static void remove_function(struct ts_code *code, uint64_t key)
 	if (!node)
 		return;
 	function = ts_container_of(node, struct function, node);
+	ts_list_remove(&function->of_owner);
 	free(function->name);
 	free(function);
+}
+
+static void remove_owner(struct ts_code *code, uint64_t key)
+{
+	struct ts_map_node *node = ts_map_remove(&code->images, key);
+	struct owner *owner;
+
+	if (!node)
+		return;
+	owner = ts_container_of(node, struct owner, node);
+	while (!ts_list_empty(&owner->functions))
+		remove_function(code, ts_container_of(owner->functions.next,
+		                              struct function, of_owner)
+		                              ->node.key);
+	drop_image(owner->image);
+	free(owner);
 }
 
 void ts_code_finish(struct ts_code *code)
@@ -134,13 +142,14 @@ static int add_owner(
 {
 	struct owner *owner = calloc(1, sizeof(*owner));
 
+	/* A handle comes again once what had it is gone. */
+	remove_owner(code, key_of(handle));
 	if (!owner) {
 		drop_image(image);
 		return -ENOMEM;
 	}
 	owner->image = image;
-	/* A handle comes again once what had it is gone. */
-	remove_owner(code, key_of(handle));
+	ts_list_init(&owner->functions);
 	return ts_map_insert(&code->images, &owner->node, key_of(handle));
 }
 
@@ -187,41 +196,66 @@ void ts_code_unloaded(struct ts_code *code, const void *handle)
 
 /* --------------------------------------------------------------- functions */
 
-/* Under the lock. @params: NULL where they are not known. */
-static void add_function(struct ts_code *code, const void *handle,
-        const char *name, const struct ts_param *params, size_t count)
+/*
+ * Under the lock: a function that nothing is known of, in the place of what had
+ * its handle before. NULL: there is no memory for it, nor one of that handle.
+ */
+static struct function *add_function(struct ts_code *code, const void *handle,
+        const char *name, size_t count)
 {
-	struct function *function = malloc(
-	        sizeof(*function) + (params ? count : 0) * sizeof(*params));
+	struct function *function =
+	        calloc(1, sizeof(*function) + count * sizeof(struct ts_param));
+	char *copy = strdup(name);
 
-	if (!function || !(function->name = strdup(name))) {
-		free(function);
-		return;
-	}
-	function->known = params;
-	function->count = params ? count : 0;
-	if (params)
-		memcpy(function->params, params, count * sizeof(*params));
 	remove_function(code, key_of(handle));
+	if (!function || !copy) {
+		free(function);
+		free(copy);
+		return NULL;
+	}
+	function->name = copy;
+	ts_list_init(&function->of_owner);
 	ts_map_insert(&code->functions, &function->node, key_of(handle));
+	return function;
+}
+
+static void set_params(
+        struct function *function, const struct ts_param *params, size_t count)
+{
+	function->known = true;
+	function->count = count;
+	memcpy(function->params, params, count * sizeof(*params));
+}
+
+static void set_owner(struct function *function, struct owner *owner)
+{
+	function->owner = owner;
+	if (owner)
+		ts_list_append(&owner->functions, &function->of_owner);
 }
 
 void ts_code_named(struct ts_code *code, const void *function,
         const void *owner, const char *name)
 {
 	const struct kernel *kernel = NULL;
+	struct owner *from = NULL;
 	struct ts_map_node *node;
+	struct function *made;
 
 	ts_mutex_lock(&code->lock);
 	node = ts_map_find(&code->images, key_of(owner));
-	if (node)
-		node = ts_map_find(&ts_container_of(node, struct owner, node)
-		                            ->image->kernels,
-		        name_key(name, strlen(name)));
+	if (node) {
+		from = ts_container_of(node, struct owner, node);
+		node = ts_map_find(
+		        &from->image->kernels, name_key(name, strlen(name)));
+	}
 	if (node)
 		kernel = ts_container_of(node, struct kernel, node);
-	add_function(code, function, name, kernel ? kernel->params : NULL,
-	        kernel ? kernel->count : 0);
+	made = add_function(code, function, name, kernel ? kernel->count : 0);
+	if (made && kernel)
+		set_params(made, kernel->params, kernel->count);
+	if (made)
+		set_owner(made, from);
 	ts_mutex_unlock(&code->lock);
 }
 
@@ -229,14 +263,22 @@ void ts_code_same(struct ts_code *code, const void *function, const void *of)
 {
 	struct ts_map_node *node;
 
+	if (function == of)
+		return;
 	ts_mutex_lock(&code->lock);
 	node = ts_map_find(&code->functions, key_of(of));
-	if (node && function != of) {
+	if (node) {
 		const struct function *other =
 		        ts_container_of(node, struct function, node);
+		struct function *made =
+		        add_function(code, function, other->name, other->count);
 
-		add_function(code, function, other->name,
-		        other->known ? other->params : NULL, other->count);
+		if (made && other->known)
+			set_params(made, other->params, other->count);
+		if (made)
+			set_owner(made, other->owner);
+	} else {
+		remove_function(code, key_of(function));
 	}
 	ts_mutex_unlock(&code->lock);
 }

@@ -35,6 +35,7 @@ int ts_code_loaded(struct ts_code *code, const void *handle, const void *image,
 /* Module @handle is that of library @of. */
 void ts_code_shared(struct ts_code *code, const void *handle, const void *of);
 
+/* With it go the functions that were named as its own. */
 void ts_code_unloaded(struct ts_code *code, const void *handle);
 
 /* @function, a function or kernel, is @name of the module or library @owner. */

@@ -141,12 +141,12 @@ int ts_cubin_read(
 	kernel.params = malloc(TS_CUBIN_PARAMS_MAX * sizeof(*kernel.params));
 	if (!kernel.params)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < elf.head.e_shnum && !rc; i++) {
+	for (unsigned int i = 0; i < elf.head.e_shnum; i++) {
 		const char *name;
 
 		if (!read_section(&elf, i, &section)) {
 			rc = -EINVAL;
-			break;
+			continue;
 		}
 		name = string_at(&elf, &names, section.sh_name);
 		if (section.sh_type != TYPE_INFO || !name ||
@@ -169,17 +169,46 @@ struct text {
 	const char *at, *end;
 };
 
+static bool begins_with(const struct text *text, const char *mark)
+{
+	return (size_t)(text->end - text->at) >= strlen(mark) &&
+	       !memcmp(text->at, mark, strlen(mark));
+}
+
+/* Past the comment or the string that begins here; false: none does. */
+static bool skip_unread(struct text *text)
+{
+	static const char *const marks[][2] = {
+	        {"//", "\n"}, {"/*", "*/"}, {"\"", "\""}};
+
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+		const char *after = text->at + strlen(marks[i][0]);
+		const char *last = marks[i][1];
+
+		if (!begins_with(text, marks[i][0]))
+			continue;
+		after = memmem(
+		        after, (size_t)(text->end - after), last, strlen(last));
+		text->at = after ? after + strlen(last) : text->end;
+		return true;
+	}
+	return false;
+}
+
 /* The next word: a run of what is no blank, comma, bracket or parenthesis. */
 static size_t next_word(struct text *text, const char **ret_word)
 {
 	const char *begin;
 
-	while (text->at < text->end && strchr(" \t\r\n", *text->at) &&
-	        *text->at)
-		text->at++;
+	while (text->at < text->end && *text->at) {
+		if (strchr(" \t\r\n", *text->at))
+			text->at++;
+		else if (!skip_unread(text))
+			break;
+	}
 	begin = text->at;
 	while (text->at < text->end && *text->at &&
-	        !strchr(" \t\r\n,()[]", *text->at))
+	        !strchr(" \t\r\n,()[]/", *text->at))
 		text->at++;
 	/* A mark is a word of its own. */
 	if (text->at == begin && text->at < text->end)
@@ -278,22 +307,35 @@ static bool read_entry(struct text *text, struct ts_param *params,
 	return *ret_length > 0;
 }
 
+/* Past the word that begins a kernel; false: none follows. */
+static bool next_entry(struct text *text)
+{
+	static const char mark[] = ".entry";
+
+	while (text->at < text->end) {
+		if (begins_with(text, mark)) {
+			text->at += strlen(mark);
+			return true;
+		}
+		if (!skip_unread(text))
+			text->at++;
+	}
+	return false;
+}
+
 int ts_ptx_read(
         const char *text, size_t bytes, ts_cubin_found found, void *context)
 {
-	static const char mark[] = ".entry";
 	struct text rest = {text, text + bytes};
 	struct ts_param *params = malloc(TS_CUBIN_PARAMS_MAX * sizeof(*params));
 	int rc = 0;
 
 	if (!params)
 		return -ENOMEM;
-	while (!rc && (rest.at = memmem(rest.at, (size_t)(rest.end - rest.at),
-	                       mark, strlen(mark)))) {
+	while (next_entry(&rest)) {
 		const char *name;
 		size_t length, count;
 
-		rest.at += strlen(mark);
 		if (read_entry(&rest, params, &name, &length, &count))
 			found(context, name, length, params, count);
 		else

@@ -20,11 +20,14 @@
 typedef void (*ts_cubin_found)(void *context, const char *name, size_t length,
         const struct ts_param *params, size_t count);
 
-/* Tells all kernels of an ELF image. 0, -EINVAL or -ENOMEM. */
+/*
+ * Tells all kernels of an ELF image. 0, -ENOMEM, or -EINVAL where some cannot
+ * be read: the others are told.
+ */
 int ts_cubin_read(
         const uint8_t *data, size_t bytes, ts_cubin_found found, void *context);
 
-/* Tells all kernels of a PTX text of @bytes. 0, -EINVAL or -ENOMEM. */
+/* The same of a PTX text of @bytes. */
 int ts_ptx_read(
         const char *text, size_t bytes, ts_cubin_found found, void *context);
 

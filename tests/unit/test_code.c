@@ -133,6 +133,41 @@ START_TEST(layouts_of_ptx)
 }
 END_TEST
 
+START_TEST(comments_of_ptx_have_no_kernels)
+{
+	static const char text[] =
+	        "// not one: .entry at_all\n"
+	        ".file 1 \"/a//.entry/b/*.cu\"\n"
+	        "/* .entry neither(.param .x\n.entry nor */\n"
+	        ".entry first( // takes (one,\n"
+	        "\t.param .u64/* of */first_0 /* , */\n) { ret; }\n"
+	        ".entry second() { ret; } // .entry";
+
+	ck_assert_int_eq(read_code(text, SIZE_MAX, 80), 0);
+	ck_assert_str_eq(told, "first(0:8)\nsecond()\n");
+}
+END_TEST
+
+START_TEST(one_kernel_that_cannot_be_read_hides_no_other)
+{
+	static const char text[] = ".entry first(.param .u6 x)\n"
+	                           ".entry second(.param .u32 y)";
+	/* A record without an ordinal that could be: of the first kernel. */
+	const uint16_t wrong = 0xffff;
+	struct buffer cubin = make_cubin(80, NULL);
+	uint8_t *record =
+	        memmem(cubin.data, cubin.bytes, (uint8_t[]){4, 0x17, 12, 0}, 4);
+
+	ck_assert_int_eq(read_code(text, SIZE_MAX, 80), -EINVAL);
+	ck_assert_str_eq(told, "second(0:4)\n");
+	ck_assert_ptr_nonnull(record);
+	memcpy(record + 8, &wrong, sizeof(wrong));
+	ck_assert_int_eq(read_code(cubin.data, cubin.bytes, 80), -EINVAL);
+	ck_assert_str_eq(told, strchr(BOTH, '\n') + 1);
+	buffer_free(&cubin);
+}
+END_TEST
+
 static void ignore(void *context, const char *name, size_t length,
         const struct ts_param *params, size_t count)
 {
@@ -224,10 +259,19 @@ START_TEST(functions_are_known_by_their_modules)
 	ts_code_unloaded(&code, library);
 	ts_code_named(&code, &handles[6], &handles[5], "large");
 	ck_assert(find(&code, &handles[6], "large", 3));
+	/* What was the library's own is gone, what was not is not. */
+	ck_assert(!find(&code, kernel, NULL, 0));
+	ck_assert(!find(&code, function, NULL, 0));
+	ck_assert(find(&code, &handles[4], "mixed", 2));
 	/* A name is known where a layout is not. */
 	ts_code_named(&code, kernel, library, "mixed");
 	ck_assert(!find(&code, kernel, "mixed", 0));
 	ck_assert(!find(&code, &handles[7], NULL, 0));
+	/* A handle that comes again is what it is now, or unknown. */
+	ts_code_named(&code, &handles[6], library, "other");
+	ck_assert(!find(&code, &handles[6], "other", 0));
+	ts_code_same(&code, &handles[4], &handles[7]);
+	ck_assert(!find(&code, &handles[4], NULL, 0));
 	ts_code_finish(&code);
 	buffer_free(&cubin);
 	buffer_free(&other);
@@ -266,6 +310,8 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, layouts_of_a_cubin);
 	tcase_add_test(tests, image_of_the_device_out_of_a_fat_binary);
 	tcase_add_test(tests, layouts_of_ptx);
+	tcase_add_test(tests, comments_of_ptx_have_no_kernels);
+	tcase_add_test(tests, one_kernel_that_cannot_be_read_hides_no_other);
 	tcase_add_test(tests, damaged_code_does_no_harm);
 	tcase_add_test(tests, functions_are_known_by_their_modules);
 	tcase_add_test(tests, more_parameters_than_there_is_room_for);
