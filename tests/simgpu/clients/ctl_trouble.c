@@ -129,22 +129,13 @@ static const char *const slow[] = {"0.25@heard:2", "0.25@herd:1"};
 
 START_TEST(slow_kernels_may_be_those_of_a_name)
 {
-	static const uint32_t params[] = {8};
-	struct image_kernel image = {.name = "unheard_of",
-	        .param_bytes = params,
-	        .n_params = 1,
-	        .regs = 32};
-	struct buffer cubin = image_cubin(80, &image, 1, NULL, 0);
 	CUfunction kernel;
 	CUdeviceptr device;
-	CUmodule module;
 	double first, second;
 
 	setenv("SIMGPU_SLOW_KERNEL", slow[_i], 1);
 	client_start("a100-80g-pcie4");
-	OK(cuModuleLoadData(&module, cubin.data));
-	OK(cuModuleGetFunction(&kernel, module, "unheard_of"));
-	buffer_free(&cubin);
+	kernel = client_kernel("unheard_of", 1);
 	device = client_device(COPY_BYTES);
 	first = kernel_us(kernel, device);
 	second = kernel_us(kernel, device);
