@@ -152,7 +152,7 @@ static int read_slow(const char *value, void *target)
 		return -EINVAL;
 	if (colon)
 		slow.part = strndup(end + 1, (size_t)(colon - end - 1));
-	else if (read_from(end, &slow.from))
+	if (colon ? !slow.part : read_from(end, &slow.from))
 		return -EINVAL;
 	*(struct sg_slow *)target = slow;
 	return 0;
