@@ -360,8 +360,11 @@ def other(spec, percent, least_steps):
     expect(plan["steps"] >= least_steps, f"steps by the plan: {plan}")
 
 
-def ordinary(how, percent, least_steps, missed):
-    """What people write: by a plan that holds, which the next run takes up."""
+def ordinary(how, percent, least_steps, absent):
+    """What people write: by a plan that holds, which the next run takes up.
+
+    @absent: pages that a step may find away, or where it did not expect them.
+    """
     spec = Spec(
         WORKLOADS / "ordinary.py",
         (how,),
@@ -389,7 +392,7 @@ def ordinary(how, percent, least_steps, missed):
             expect(plan, f"no plan\n{outcome.err[-1000:]}")
             expect(plan["steps"] >= least_steps, f"steps by plan: {plan}")
             expect(
-                plan["missed"] + plan["astray"] <= missed * plan["steps"],
+                plan["missed"] + plan["astray"] <= absent * plan["steps"],
                 f"pages not there: {plan}",
             )
             expect_equal(
@@ -583,10 +586,10 @@ def all_cases():
     cases += [
         Case(
             f"torch/planned/ordinary/{how}",
-            lambda h=how, n=least, m=missed: ordinary(h, 65, n, m),
+            lambda h=how, n=least, a=absent: ordinary(h, 65, n, a),
             full=how not in ("mlp", "gan"),
         )
-        for how, least, missed in ORDINARY
+        for how, least, absent in ORDINARY
     ]
     cases.append(
         Case(
