@@ -23,6 +23,7 @@
 
 #define DEPTH     64u
 #define LOOK_NSEC 100000000 /* between looks at the peer */
+#define ENTER_SEC 300       /* what ends before it has come nobody sees */
 
 struct letter {
 	int32_t file; /* -1: it is empty */
@@ -32,7 +33,7 @@ struct way {
 	_Atomic uint64_t sent, taken;
 	struct letter letters[DEPTH];
 };
-enum place { PLACE_FREE, PLACE_TAKEN, PLACE_LEFT };
+enum place { PLACE_FREE, PLACE_WON, PLACE_TAKEN, PLACE_LEFT };
 
 struct sg_nccl_room {
 	_Atomic uint32_t bell; /* counts what waits may be for */
@@ -40,7 +41,7 @@ struct sg_nccl_room {
 	_Atomic uint32_t ranks; /* 0: nobody has said */
 	struct {
 		_Atomic uint32_t place;
-		pid_t process;
+		pid_t process; /* once the place is taken */
 	} rank[SG_NCCL_RANKS];
 	struct way ways[SG_NCCL_RANKS][SG_NCCL_RANKS]; /* from, to */
 };
@@ -79,6 +80,7 @@ static bool is_gone(struct sg_nccl_room *room, unsigned rank)
 {
 	switch (atomic_load(&room->rank[rank].place)) {
 	case PLACE_FREE:
+	case PLACE_WON:
 		return false;
 	case PLACE_TAKEN:
 		return has_ended(room->rank[rank].process);
@@ -158,24 +160,37 @@ int sg_nccl_room_enter(struct sg_nccl_room *room, unsigned rank)
 
 	if (rank >= room->ranks)
 		return -EINVAL;
-	room->rank[rank].process = getpid();
 	if (!atomic_compare_exchange_strong(
-	            &room->rank[rank].place, &place, PLACE_TAKEN))
+	            &room->rank[rank].place, &place, PLACE_WON))
 		return -EBUSY;
+	room->rank[rank].process = getpid();
+	atomic_store(&room->rank[rank].place, PLACE_TAKEN);
 	ring(room);
 	return 0;
 }
 
+static time_t now_sec(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
 int sg_nccl_room_full(struct sg_nccl_room *room)
 {
+	time_t end = now_sec() + ENTER_SEC;
+
 	for (unsigned i = 0; i < room->ranks; i++) {
 		for (;;) {
 			uint32_t seen = atomic_load(&room->bell);
 
-			if (atomic_load(&room->rank[i].place) != PLACE_FREE)
+			if (atomic_load(&room->rank[i].place) >= PLACE_TAKEN)
 				break;
 			if (sg_nccl_room_aborted(room))
 				return -ECONNABORTED;
+			if (now_sec() >= end)
+				return -EPIPE;
 			doze(room, seen);
 		}
 	}
@@ -284,6 +299,8 @@ int sg_nccl_send(struct sg_nccl_room *room, unsigned from, unsigned to,
 	}
 	if (number >= DEPTH && letter->file >= 0)
 		close(letter->file);
+	/* Should the next one not come to be, this is not closed again. */
+	letter->file = -1;
 	if (message->data)
 		file = write_file(message);
 	if (file == -ENOMEM)
