@@ -4,12 +4,8 @@
  * processes with one rank each. SIMGPU_DEVICES=2; what is sent is uploaded, so
  * that the same numbers come of tagged and of exact content.
  */
-#include "mem_client.h"
+#include "race_client.h"
 #include "tests/simgpu/nccl/nccl_api.h"
-
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define RANKS      2
 #define COUNT      1024u /* elements of what a rank gives another */
@@ -191,17 +187,15 @@ START_TEST(half_precision)
 }
 END_TEST
 
-/* A kernel's launch is after what its stream had to do, and what comes on
- * another stream of the communicator after it. */
-START_TEST(order_of_streams)
+/* The second one reads what the first has written on another stream. */
+static void two_streams(void)
 {
 	CUstream other[RANKS];
 
 	start();
 	for (int i = 0; i < RANKS; i++) {
 		OK(cuCtxSetCurrent(ctx[i]));
-		OK(cuStreamCreate(&other[i], CU_STREAM_NON_BLOCKING));
-		OK(cuMemsetD32Async(from[i], 0, COUNT, stream[i]));
+		other[i] = race_stream(CU_STREAM_NON_BLOCKING);
 	}
 	EACH(ncclAllReduce(FROM(r), TO(r), COUNT, ncclFloat32, ncclSum, comm[r],
 	        stream[r]));
@@ -210,8 +204,26 @@ START_TEST(order_of_streams)
 	for (int i = 0; i < RANKS; i++) {
 		OK(cuCtxSetCurrent(ctx[i]));
 		OK(cuStreamSynchronize(other[i]));
-		holds(i, 5, 0);
+		holds(i, 5, 2 * 3010);
 	}
+}
+
+static json_int_t races(const char *name, const char *value)
+{
+	json_t *report = race_report(two_streams, name, value);
+	json_int_t count = race_number(report, "races");
+
+	json_decref(report);
+	return count;
+}
+
+/* What comes on another stream of the communicator is after what came before
+ * it. */
+START_TEST(order_of_streams)
+{
+	ck_assert_int_eq(races(NULL, NULL), 0);
+	if (!strcmp(getenv("SIMGPU_CONTENT"), "tags"))
+		ck_assert_int_gt(races("SIMGPU_MUTATE", "wait:1"), 0);
 }
 END_TEST
 
@@ -288,10 +300,10 @@ static void begin(int rank, ncclUniqueId *id)
 	DONE(ncclCommInitRank(&comm[rank], RANKS, *id, rank));
 }
 
-START_TEST(processes_exchange_what_they_hold)
+/* Rank 0 in this process, rank 1 in one of its own that does @what. */
+static pid_t begin_both(void (*what)(void))
 {
 	ncclUniqueId id;
-	int status;
 	pid_t other;
 
 	ck_assert_int_eq(pipe(pipes), 0);
@@ -299,11 +311,29 @@ START_TEST(processes_exchange_what_they_hold)
 	other = fork();
 	if (!other) {
 		begin(1, &id);
-		work(1);
-		DONE(ncclCommDestroy(comm[1]));
+		what();
 		exit(0);
 	}
 	begin(0, &id);
+	return other;
+}
+
+static void work_to_the_end(void)
+{
+	work(1);
+	DONE(ncclCommDestroy(comm[1]));
+}
+
+static void end_at_once(void)
+{
+	_exit(0);
+}
+
+START_TEST(processes_exchange_what_they_hold)
+{
+	pid_t other = begin_both(work_to_the_end);
+	int status;
+
 	work(0);
 	DONE(ncclCommDestroy(comm[0]));
 	ck_assert_int_eq(waitpid(other, &status, 0), other);
@@ -313,18 +343,9 @@ END_TEST
 
 START_TEST(a_process_that_ends_is_noticed)
 {
+	pid_t other = begin_both(end_at_once);
 	ncclResult_t error;
-	ncclUniqueId id;
-	pid_t other;
 
-	ck_assert_int_eq(pipe(pipes), 0);
-	fflush(NULL);
-	other = fork();
-	if (!other) {
-		begin(1, &id);
-		_exit(0);
-	}
-	begin(0, &id);
 	ck_assert_int_eq(ncclAllReduce(FROM(0), TO(0), COUNT, ncclFloat32,
 	                         ncclSum, comm[0], stream[0]),
 	        ncclRemoteError);
