@@ -183,7 +183,7 @@ static void *bytes_of(const struct sg_parts *parts, uint64_t bytes)
 static void combine_bytes(const struct simnccl_part *part,
         const struct sg_parts *given, struct sg_piece *ret_piece)
 {
-	uint64_t count = part->bytes / sg_collective_type_bytes(part->type);
+	uint64_t count = part->bytes / simnccl_type_bytes(part->type);
 	void *sources[SG_NCCL_RANKS], *out = sg_xcalloc(1, part->bytes);
 
 	for (unsigned i = 0; i < part->sources; i++)
@@ -261,8 +261,7 @@ static void run_exact(const struct simnccl_part *part, bool send)
 	else
 		sg_collective_reduce(part->operation, part->type, sources,
 		        part->sources,
-		        part->bytes / sg_collective_type_bytes(part->type),
-		        memory);
+		        part->bytes / simnccl_type_bytes(part->type), memory);
 }
 
 bool sg_collective_run(const struct sg_launch *launch)

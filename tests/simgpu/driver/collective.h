@@ -26,7 +26,5 @@ bool sg_collective_run(const struct sg_launch *launch);
  */
 void sg_collective_reduce(int operation, int type, const void *const *sources,
         unsigned n_sources, uint64_t count, void *out);
-/* Bytes of an element. */
-unsigned sg_collective_type_bytes(int type);
 
 #endif

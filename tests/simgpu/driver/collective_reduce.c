@@ -8,14 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-unsigned sg_collective_type_bytes(int type)
-{
-	static const unsigned bytes[ncclNumTypes] = {
-	        1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
-
-	return bytes[type];
-}
-
 static float of_bfloat16(uint16_t bits)
 {
 	uint32_t wide = (uint32_t)bits << 16;

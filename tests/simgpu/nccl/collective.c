@@ -7,8 +7,6 @@
 
 #include <errno.h>
 
-static const unsigned type_bytes[ncclNumTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
-
 /* One call, while its task is made. */
 struct call {
 	struct sg_nccl_task *task;
@@ -26,10 +24,23 @@ static int begin(struct call *call, size_t count, ncclDataType_t type,
 	if (!call->task)
 		return -ENOMEM;
 	call->type = type;
-	call->bytes = count * type_bytes[type];
+	call->bytes = count * simnccl_type_bytes(type);
 	call->ranks = sg_nccl_room_ranks(comm->room);
 	call->rank = comm->rank;
 	return 0;
+}
+
+static bool is_rank(const struct sg_nccl_comm *comm, int rank)
+{
+	return sg_nccl_comm_ok(comm) && rank >= 0 &&
+	       (unsigned)rank < sg_nccl_room_ranks(comm->room);
+}
+
+static int begin_with(struct call *call, int peer, size_t count,
+        ncclDataType_t type, struct sg_nccl_comm *comm, CUstream stream)
+{
+	return is_rank(comm, peer) ? begin(call, count, type, comm, stream)
+	                           : -EINVAL;
 }
 
 static int begin_reduction(struct call *call, size_t count, ncclDataType_t type,
@@ -102,12 +113,6 @@ static ncclResult_t finish(struct call *call)
 	return sg_nccl_status(comm, sg_nccl_task_submit(call->task));
 }
 
-static bool is_rank(const struct sg_nccl_comm *comm, int rank)
-{
-	return sg_nccl_comm_ok(comm) && rank >= 0 &&
-	       (unsigned)rank < sg_nccl_room_ranks(comm->room);
-}
-
 ncclResult_t ncclAllReduce(const void *sent, void *received, size_t count,
         ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, CUstream stream)
 {
@@ -158,8 +163,7 @@ ncclResult_t ncclBroadcast(const void *sent, void *received, size_t count,
         ncclDataType_t type, int root, ncclComm_t comm, CUstream stream)
 {
 	struct call call;
-	int err = is_rank(comm, root) ? begin(&call, count, type, comm, stream)
-	                              : -EINVAL;
+	int err = begin_with(&call, root, count, type, comm, stream);
 
 	if (err)
 		return sg_nccl_status(comm, err);
@@ -208,8 +212,7 @@ ncclResult_t ncclGather(const void *sent, void *received, size_t count,
         ncclDataType_t type, int root, ncclComm_t comm, CUstream stream)
 {
 	struct call call;
-	int err = is_rank(comm, root) ? begin(&call, count, type, comm, stream)
-	                              : -EINVAL;
+	int err = begin_with(&call, root, count, type, comm, stream);
 
 	if (err)
 		return sg_nccl_status(comm, err);
@@ -223,8 +226,7 @@ ncclResult_t ncclScatter(const void *sent, void *received, size_t count,
         ncclDataType_t type, int root, ncclComm_t comm, CUstream stream)
 {
 	struct call call;
-	int err = is_rank(comm, root) ? begin(&call, count, type, comm, stream)
-	                              : -EINVAL;
+	int err = begin_with(&call, root, count, type, comm, stream);
 
 	if (err)
 		return sg_nccl_status(comm, err);
@@ -238,8 +240,7 @@ ncclResult_t ncclSend(const void *sent, size_t count, ncclDataType_t type,
         int peer, ncclComm_t comm, CUstream stream)
 {
 	struct call call;
-	int err = is_rank(comm, peer) ? begin(&call, count, type, comm, stream)
-	                              : -EINVAL;
+	int err = begin_with(&call, peer, count, type, comm, stream);
 
 	if (err)
 		return sg_nccl_status(comm, err);
@@ -251,8 +252,7 @@ ncclResult_t ncclRecv(void *received, size_t count, ncclDataType_t type,
         int peer, ncclComm_t comm, CUstream stream)
 {
 	struct call call;
-	int err = is_rank(comm, peer) ? begin(&call, count, type, comm, stream)
-	                              : -EINVAL;
+	int err = begin_with(&call, peer, count, type, comm, stream);
 
 	if (err)
 		return sg_nccl_status(comm, err);

@@ -20,6 +20,14 @@
 #define SIMNCCL_RECEIVE "simnccl_receive"
 #define SIMNCCL_MAGIC   ((uint64_t)0x6c63636e6d6973) /* "simnccl" */
 
+/* Of an element of @type, an ncclDataType_t. */
+static inline unsigned simnccl_type_bytes(int type)
+{
+	static const unsigned bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+
+	return bytes[type];
+}
+
 /* malloc'ed; data is NULL where nothing is known, as without content. */
 struct simnccl_message {
 	void *data;
