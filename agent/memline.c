@@ -127,3 +127,13 @@ int ts_memline_device(const struct ts_recording *recording)
 			most = device;
 	return most;
 }
+
+uint64_t ts_memline_peak(const struct ts_recording *recording)
+{
+	struct ts_memline line;
+
+	if (ts_memline_make(recording, ts_memline_device(recording), &line))
+		return 0;
+	ts_memline_finish(&line);
+	return line.peak_bytes;
+}

@@ -17,6 +17,9 @@ int ts_memline_make(const struct ts_recording *recording, int device,
         struct ts_memline *ret_line);
 void ts_memline_finish(struct ts_memline *line);
 
+/* The most that is live on the device that holds most; 0 without memory. */
+uint64_t ts_memline_peak(const struct ts_recording *recording);
+
 /* True where the block is alive when the peak is reached. */
 bool ts_memline_at_peak(
         const struct ts_memline *line, const struct ts_rec_block *block);

@@ -222,16 +222,6 @@ static void start_replays(struct ts_planned_entry *entry)
 	        (double)made->plan.replay_ns * 1e-6);
 }
 
-static uint64_t peak_of(const struct ts_recording *step)
-{
-	struct ts_memline line;
-
-	if (ts_memline_make(step, ts_memline_device(step), &line))
-		return 0;
-	ts_memline_finish(&line);
-	return line.peak_bytes;
-}
-
 /* Lock held. True where a plan was made. */
 static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
         const struct ts_replay_candidates *candidates)
@@ -251,8 +241,8 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
 		ts_planned.device = observed->devices[0].device;
 	else if (ts_planned.device != observed->devices[0].device)
 		return false;
-	bucket = ts_planned_bucket_of(
-	        &ts_planned.buckets, &observed->step, peak_of(&observed->step));
+	bucket = ts_planned_bucket_of(&ts_planned.buckets, &observed->step,
+	        ts_memline_peak(&observed->step));
 	if (!ts_planned_bucket_may_plan(bucket)) {
 		ts_log(TS_LOG_DEBUG, "plan: steps of about this size have one");
 		return false;

@@ -262,16 +262,6 @@ void ts_profiler_rewrite(const struct ts_observed *observed)
 	atomic_store(&profiler.taking, false);
 }
 
-static uint64_t step_peak(const struct ts_recording *step)
-{
-	struct ts_memline line;
-
-	if (ts_memline_make(step, ts_memline_device(step), &line))
-		return 0;
-	ts_memline_finish(&line);
-	return line.peak_bytes;
-}
-
 /*
  * Of shapes that came again the one that needs most memory is to be planned
  * for; before one did, any step is better than none.
@@ -279,7 +269,7 @@ static uint64_t step_peak(const struct ts_recording *step)
 static bool is_worth_writing(
         const struct ts_recording *step, const struct ts_shape *shape)
 {
-	uint64_t peak = step_peak(step);
+	uint64_t peak = ts_memline_peak(step);
 	bool again = shape->seen > 1;
 
 	if (!shape->timed || !*ts_agent.config.profile)
