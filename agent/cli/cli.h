@@ -75,6 +75,9 @@ struct ts_cli_file {
 int ts_cli_open(struct ts_cli_file *file, const char *path);
 int ts_cli_commit(struct ts_cli_file *file, bool keep);
 
+/* Whether both, where neither is NULL, are one file, or both are "-". */
+bool ts_cli_is_same_file(const char *a, const char *b);
+
 /*
  * Whether the file at @output, which may be NULL or "-", may be written by a
  * command that reads @input: TS_EXIT_BAD, and said, where they are one.

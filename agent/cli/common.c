@@ -99,13 +99,22 @@ int ts_cli_commit(struct ts_cli_file *file, bool keep)
 	return err;
 }
 
+bool ts_cli_is_same_file(const char *a, const char *b)
+{
+	struct stat first, second;
+
+	if (!a || !b)
+		return false;
+	if (stat(a, &first))
+		return !strcmp(a, b);
+	return S_ISREG(first.st_mode) && !stat(b, &second) &&
+	       first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
 int ts_cli_check_output(const char *output, const char *input)
 {
-	struct stat out, in;
-
-	if (!output || !strcmp(output, "-") || stat(output, &out) ||
-	        stat(input, &in) || out.st_dev != in.st_dev ||
-	        out.st_ino != in.st_ino)
+	if (!output || !strcmp(output, "-") ||
+	        !ts_cli_is_same_file(output, input))
 		return TS_EXIT_YES;
 	return ts_cli_bad("name another file for what is made of it",
 	        "%s is read, and would be written over", output);

@@ -8,8 +8,9 @@
 
 #include "agent/base/clock.h"
 
-/* Between two lines where there is no terminal. */
-#define REST_NS 30000000000ull
+/* Before each line: what is soon over flickers on no terminal. */
+#define TERMINAL_REST_NS 500000000ull
+#define FILE_REST_NS     30000000000ull
 
 #define ERASE_LINE "\r\033[K"
 
@@ -21,17 +22,28 @@ void ts_progress_begin(
 	progress->what = what;
 	progress->total = total;
 	progress->begun_ns = progress->told_ns = ts_now_ns();
+	progress->told = false;
 	progress->terminal =
 	        isatty(STDERR_FILENO) && term && strcmp(term, "dumb");
+}
+
+bool ts_progress_due(struct ts_progress *progress, uint64_t now_ns)
+{
+	uint64_t rest_ns = progress->terminal ? TERMINAL_REST_NS : FILE_REST_NS;
+
+	if (now_ns - progress->told_ns < rest_ns)
+		return false;
+	progress->told_ns = now_ns;
+	progress->told = true;
+	return true;
 }
 
 void ts_progress_tell(struct ts_progress *progress, uint32_t done)
 {
 	uint64_t now = ts_now_ns();
 
-	if (!progress->terminal && now - progress->told_ns < REST_NS)
+	if (!ts_progress_due(progress, now))
 		return;
-	progress->told_ns = now;
 	fprintf(stderr, "%stapeswap: %s: %u of %u done after %u s%s",
 	        progress->terminal ? ERASE_LINE : "", progress->what, done,
 	        progress->total,
@@ -41,6 +53,6 @@ void ts_progress_tell(struct ts_progress *progress, uint32_t done)
 
 void ts_progress_end(const struct ts_progress *progress)
 {
-	if (progress->terminal)
+	if (progress->terminal && progress->told)
 		fputs(ERASE_LINE, stderr);
 }

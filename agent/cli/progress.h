@@ -14,6 +14,7 @@ struct ts_progress {
 	uint32_t total;
 	uint64_t begun_ns, told_ns;
 	bool terminal;
+	bool told; /* of a line */
 };
 
 /* @what, as "sweep", is in @total parts. */
@@ -22,6 +23,9 @@ void ts_progress_begin(
 
 /* @done of them are done, and one more is begun. */
 void ts_progress_tell(struct ts_progress *progress, uint32_t done);
+
+/* Whether another line is due at @now_ns, and if so, that it is told. */
+bool ts_progress_due(struct ts_progress *progress, uint64_t now_ns);
 
 /* Before anything else is written. */
 void ts_progress_end(const struct ts_progress *progress);

@@ -166,6 +166,20 @@ static int write_outputs(const struct request *r, const struct ts_sweep *sweep)
 	           : TS_EXIT_YES;
 }
 
+/* TS_EXIT_BAD, and said, where two exports would go to one place. */
+static int check_exports(const struct request *r)
+{
+	const char *const paths[] = {r->json, r->csv, r->svg};
+	const size_t n = sizeof(paths) / sizeof(paths[0]);
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = i + 1; j < n; j++)
+			if (ts_cli_is_same_file(paths[i], paths[j]))
+				return ts_cli_bad("name another one",
+				        "two exports would go to %s", paths[i]);
+	return TS_EXIT_YES;
+}
+
 static int sweep_graph(const struct request *r, const char *profile_path,
         const struct ts_graph *g)
 {
@@ -257,7 +271,9 @@ int ts_cli_sweep(int argc, char **argv)
 		fputs(usage, stderr);
 		return TS_EXIT_BAD;
 	}
-	status = ts_cli_check_output(r.json, argv[optind]);
+	status = check_exports(&r);
+	if (!status)
+		status = ts_cli_check_output(r.json, argv[optind]);
 	if (!status)
 		status = ts_cli_check_output(r.csv, argv[optind]);
 	if (!status)
