@@ -19,7 +19,9 @@ static const char usage[] =
         "\n"
         "  --python PATH  the Python whose PyTorch is meant (default: "
         "python3)\n"
-        "  --json         the findings as JSON\n";
+        "  --json         the findings as JSON; can_work says what the exit "
+        "status does,\n"
+        "                 can_simulate whether `tapeswap run --sim` would do\n";
 
 static const char *const verdicts[] = {
         [TS_SUPPORTED] = "supported",
