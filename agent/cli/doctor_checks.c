@@ -187,6 +187,37 @@ static struct ts_finding *refuse_driver(struct ts_findings *findings)
 	return finding;
 }
 
+static bool is_there(const char *library)
+{
+	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+
+	if (handle)
+		dlclose(handle);
+	return handle;
+}
+
+/* Of a driver that does not tell the layout of parameters. */
+static void look_at_code(struct ts_findings *findings)
+{
+	bool zstd = is_there("libzstd.so.1"), lz4 = is_there("liblz4.so.1");
+	struct ts_finding *finding = add(findings,
+	        zstd && lz4 ? TS_SUPPORTED : TS_PASSED, "kernel parameters");
+
+	if (zstd && lz4) {
+		tell(finding, "this driver does not tell their layout: it is "
+		              "read from the program's code");
+		return;
+	}
+	tell(finding,
+	        "this driver does not tell their layout, and without %s%s%s "
+	        "packed code cannot be read: its kernels count as using every "
+	        "block",
+	        zstd ? "" : "libzstd.so.1", zstd || lz4 ? "" : " and ",
+	        lz4 ? "" : "liblz4.so.1");
+	advise(finding, "install the library (Debian: libzstd1, liblz4-1), or "
+	                "a driver of CUDA 12.4 or later");
+}
+
 void ts_doctor_driver(struct ts_findings *findings)
 {
 	struct driver driver = {NULL};
@@ -223,11 +254,8 @@ void ts_doctor_driver(struct ts_findings *findings)
 	}
 	finding = add(findings, TS_SUPPORTED, "driver");
 	tell(finding, "CUDA %d.%d", version / 1000, version % 1000 / 10);
-	if (!function(&driver, "cuFuncGetParamInfo")) {
-		tell(add(findings, TS_SUPPORTED, "kernel parameters"),
-		        "this driver does not tell their layout: it is read "
-		        "from the program's code");
-	}
+	if (!function(&driver, "cuFuncGetParamInfo"))
+		look_at_code(findings);
 	for (int device = 0; device < count && device < 8; device++)
 		look_at_device(findings, &driver, device);
 }

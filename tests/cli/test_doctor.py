@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`tapeswap doctor`: each thing it can find out, and its exit status.
 
-Usage: test_doctor.py TAPESWAP SIMGPU_FOLDER; without the folder the cases
-that need a driver are left out.
+Usage: test_doctor.py TAPESWAP NO_LIBRARY [SIMGPU_FOLDER OLDER_DRIVER];
+without the folder the cases that need a driver are left out.
 """
 
 import json
@@ -14,8 +14,9 @@ import sys
 import tempfile
 import unittest
 
-TAPESWAP = sys.argv[1]
-SIMGPU = sys.argv[2] if len(sys.argv) > 2 else None
+TAPESWAP, NO_LIBRARY = sys.argv[1:3]
+SIMGPU, OLDER = sys.argv[3:5] if len(sys.argv) > 3 else (None, None)
+PACKERS = "libzstd.so.1", "liblz4.so.1"
 
 
 class Doctor(unittest.TestCase):
@@ -162,6 +163,29 @@ class Doctor(unittest.TestCase):
         self.assertEqual(found["driver"]["verdict"], "supported")
         self.assertIn("1.00 GiB", found["device 0"]["detail"])
         self.assertEqual(found["library"]["verdict"], "supported")
+
+    @unittest.skipUnless(SIMGPU, "no simulated GPU")
+    def test_driver_that_tells_no_layouts(self):
+        """The code that is read instead is packed by these libraries."""
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        for path in pathlib.Path(SIMGPU).iterdir():
+            target = OLDER if path.name == "libcuda.so.1" else path
+            pathlib.Path(folder, path.name).symlink_to(
+                pathlib.Path(target).resolve()
+            )
+        for missing in (), PACKERS[:1], PACKERS[1:], PACKERS:
+            _, found = self.findings(
+                LD_LIBRARY_PATH=folder, SIMGPU_DEVICE="tiny-1g",
+                LD_PRELOAD=NO_LIBRARY, NO_LIBRARY=" ".join(missing),
+            )
+            said = found["kernel parameters"]
+            self.assertEqual(
+                said["verdict"], "passed through" if missing else "supported"
+            )
+            for library in PACKERS:
+                self.assertEqual(library in said["detail"], library in missing)
+            self.assertEqual(bool(said["remedy"]), bool(missing))
+        self.assertNotIn("kernel parameters", self.findings(sim=True)[1])
 
     @unittest.skipUnless(SIMGPU, "no simulated GPU")
     def test_page(self):
