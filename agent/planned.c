@@ -486,11 +486,11 @@ static void ready(const struct ts_observed *observed, void *data)
 		ts_planned_file_write(ts_planned_json());
 }
 
-static const uint64_t *times(
-        uint64_t hash, size_t count, uint64_t *ret_step_ns, void *data)
+static const uint64_t *times(uint64_t hash, size_t count, const char *device,
+        uint64_t *ret_step_ns, void *data)
 {
 	(void)data;
-	return ts_planned_file_times(hash, count, ret_step_ns);
+	return ts_planned_file_times(hash, count, device, ret_step_ns);
 }
 
 void ts_planned_init(void)

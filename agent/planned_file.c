@@ -11,6 +11,7 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "agent/hash.h"
 #include "agent/jsonfile.h"
 #include "planner/plan_json.h"
 
@@ -22,9 +23,19 @@ static bool is_kept;
 /* The file that is written instead. */
 static char other_path[PATH_MAX];
 
+/* Of shapes that take turns it counts which of them begins, too. */
 static void write_hash(const struct ts_observed *observed, char *ret_text)
 {
-	snprintf(ret_text, HASH_TEXT, "%016" PRIx64, observed->hash);
+	uint64_t hash = observed->hash;
+
+	if (observed->in_turn && observed->cycle)
+		hash = ts_hash_word(observed->cycle->id, hash);
+	snprintf(ret_text, HASH_TEXT, "%016" PRIx64, hash);
+}
+
+static unsigned int rounds_of(const struct ts_observed *observed)
+{
+	return observed->cycle ? observed->cycle->rounds : 1;
 }
 
 /* Somebody made it, or it is no plan at all: it is not for us to replace. */
@@ -76,10 +87,12 @@ static const char *not_for(const struct ts_observed *observed,
 	const struct ts_profile *profile = &observed->devices[0].profile;
 	const char *tape = NULL;
 	char hash[HASH_TEXT];
+	json_int_t rounds = 1;
 
 	write_hash(observed, hash);
-	json_unpack(json, "{s?:s}", "tape", &tape);
-	if (tape && strcmp(tape, hash) != 0)
+	json_unpack(
+	        json, "{s?:s, s?:I}", "tape", &tape, "cycle_steps", &rounds);
+	if (tape && (strcmp(tape, hash) != 0 || rounds != rounds_of(observed)))
 		return "other steps";
 	if (!tape && json_object_get(json, "measured"))
 		return "steps that it did not hold for";
@@ -179,35 +192,61 @@ static uint64_t *read_times(json_t *list, size_t count)
 	return times;
 }
 
-const uint64_t *ts_planned_file_times(
-        uint64_t hash, size_t count, uint64_t *ret_step_ns)
-{
-	static uint64_t *times;
-	const char *path = ts_agent.config.plan, *tape = "";
-	char text[HASH_TEXT];
-	json_t *json, *list = NULL;
-	json_int_t step_ns = 0;
+/* What the file that a run left says of one kind of step. */
+static struct {
+	bool read;
+	char tape[HASH_TEXT], device[256];
+	uint64_t *ops_ns, step_ns;
+	size_t count;
+} told;
 
-	free(times);
-	times = NULL;
-	if (!*path || access(path, R_OK))
-		return NULL;
-	json = json_load_file(path, 0, NULL);
-	snprintf(text, sizeof(text), "%016" PRIx64, hash);
-	json_unpack(json, "{s?:s, s?:{s:o, s:I}}", "tape", &tape, "timed",
-	        "ops_ns", &list, "step_ns", &step_ns);
-	if (list && step_ns > 0 && !strcmp(tape, text))
-		times = read_times(list, count);
+static void read_told(void)
+{
+	const char *path = ts_agent.config.plan, *tape, *device;
+	json_t *json = NULL, *list;
+	json_int_t step_ns;
+
+	told.read = true;
+	if (*path && !access(path, R_OK))
+		json = json_load_file(path, 0, NULL);
+	if (!json_unpack(json, "{s:s, s:{s:s, s:o, s:I}}", "tape", &tape,
+	            "timed", "device", &device, "ops_ns", &list, "step_ns",
+	            &step_ns) &&
+	        step_ns > 0) {
+		snprintf(told.tape, sizeof(told.tape), "%s", tape);
+		snprintf(told.device, sizeof(told.device), "%s", device);
+		told.count = json_array_size(list);
+		told.ops_ns = read_times(list, told.count);
+		told.step_ns = (uint64_t)step_ns;
+	}
 	json_decref(json);
-	*ret_step_ns = (uint64_t)step_ns;
-	if (times)
-		ts_log(TS_LOG_DEBUG,
-		        "plan: steps were timed by the run that left %s", path);
-	return times;
+}
+
+const uint64_t *ts_planned_file_times(
+        uint64_t hash, size_t count, const char *device, uint64_t *ret_step_ns)
+{
+	char text[HASH_TEXT];
+
+	if (!told.read)
+		read_told();
+	snprintf(text, sizeof(text), "%016" PRIx64, hash);
+	if (!told.ops_ns || told.count != count || strcmp(told.tape, text) != 0)
+		return NULL;
+	if (strcmp(told.device, device) != 0) {
+		ts_log(TS_LOG_INFO,
+		        "plan: steps in %s were timed on a %s: they are timed",
+		        ts_agent.config.plan, told.device);
+		return NULL;
+	}
+	*ret_step_ns = told.step_ns;
+	ts_log(TS_LOG_DEBUG, "plan: steps were timed by the run that left %s",
+	        ts_agent.config.plan);
+	return told.ops_ns;
 }
 
 /* What was measured of the step, for the next run; NULL where some is not. */
-static json_t *times_json(const struct ts_recording *step)
+static json_t *times_json(
+        const struct ts_recording *step, const struct ts_device *device)
 {
 	json_t *list = json_array();
 
@@ -223,8 +262,8 @@ static json_t *times_json(const struct ts_recording *step)
 		json_decref(list);
 		return NULL;
 	}
-	return json_pack("{s:o, s:I}", "ops_ns", list, "step_ns",
-	        (json_int_t)step->duration_ns);
+	return json_pack("{s:s, s:o, s:I}", "device", device->name, "ops_ns",
+	        list, "step_ns", (json_int_t)step->duration_ns);
 }
 
 json_t *ts_planned_file_json(
@@ -235,10 +274,12 @@ json_t *ts_planned_file_json(
 
 	write_hash(observed, hash);
 	json_object_set_new(root, "tape", json_string(hash));
-	json_object_set_new(root, "timed", times_json(&observed->step));
-	if (observed->cycle && observed->cycle->rounds > 1)
-		json_object_set_new(root, "cycle_steps",
-		        json_integer(observed->cycle->rounds));
+	json_object_set_new(root, "timed",
+	        times_json(
+	                &observed->step, &observed->devices[0].profile.device));
+	if (rounds_of(observed) > 1)
+		json_object_set_new(
+		        root, "cycle_steps", json_integer(rounds_of(observed)));
 	json_object_set_new(root, "chunks",
 	        json_pack("{s:I, s:I, s:I, s:I, s:I}", "moving_bytes",
 	                (json_int_t)made->moving_bytes, "needed",

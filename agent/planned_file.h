@@ -28,12 +28,13 @@ bool ts_planned_file_offer(const struct ts_observed *observed,
 void ts_planned_file_say(const struct ts_planned_plan *made);
 
 /*
- * How long the @count ops of a step with the hash @hash take by the file that a
- * run left, and a step with the pager alone; or NULL. Until the next call. Any
- * thread, one at a time.
+ * How long the @count ops of a step with the hash @hash take on a device of
+ * that name, by the file that a run left, and a step with the pager alone; or
+ * NULL. The file is read once, before this run writes its own. Any thread, one
+ * at a time.
  */
 const uint64_t *ts_planned_file_times(
-        uint64_t hash, size_t count, uint64_t *ret_step_ns);
+        uint64_t hash, size_t count, const char *device, uint64_t *ret_step_ns);
 
 /*
  * A plan for the steps of @observed as it is written, which is the caller's.

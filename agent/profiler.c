@@ -293,13 +293,15 @@ static bool is_timed(const struct ts_shape *shape)
 /* Another run may have timed steps of a shape that was not seen before. */
 static void ask_for_times(struct ts_shape *shape, struct ts_recording *step)
 {
+	int device = ts_memline_device(step);
 	const uint64_t *ops_ns;
 	uint64_t step_ns;
 
-	if (!profiler.watch.times || shape->seen > 1)
+	if (!profiler.watch.times || shape->seen > 1 || device < 0 ||
+	        device >= TS_AGENT_DEVICES || !profiler.facts[device].known)
 		return;
-	ops_ns = profiler.watch.times(
-	        shape->hash, shape->op_count, &step_ns, profiler.watch.data);
+	ops_ns = profiler.watch.times(shape->hash, shape->op_count,
+	        profiler.facts[device].name, &step_ns, profiler.watch.data);
 	if (ops_ns)
 		ts_shape_tell(shape, step, ops_ns, step_ns);
 }
@@ -308,15 +310,17 @@ static void ask_for_times(struct ts_shape *shape, struct ts_recording *step)
 static void decide_timing(const struct ts_shape *shape)
 {
 	size_t wanted = ts_shapes_recent(&profiler.shapes, RECENT_STEPS);
+	bool done = shape->told;
 
 	profiler.timed += ts_recorder_is_timing();
 	if (is_timed(shape))
 		profiler.done_in_row++;
 	else
 		profiler.done_in_row = 0;
-	ts_recorder_set_timing(!shape->told &&
-	                       (!wanted || profiler.done_in_row < wanted) &&
-	                       profiler.timed < TIMED_MAX);
+	/* At first none has come again: one that was told may be all. */
+	if (wanted)
+		done = profiler.done_in_row >= wanted;
+	ts_recorder_set_timing(!done && profiler.timed < TIMED_MAX);
 }
 
 /* What repeated before the first backward was no step but preparation. */

@@ -22,12 +22,12 @@ struct ts_observed;
  */
 struct ts_watch {
 	/*
-	 * How long the @count ops of steps with the hash @hash take, and a step
-	 * of them, where another run left that; or NULL. Holds until the next
-	 * call.
+	 * How long the @count ops of steps with the hash @hash take on a device
+	 * of that name, and a step of them, where another run left that; or
+	 * NULL. Holds until the next call.
 	 */
-	const uint64_t *(*times)(
-	        uint64_t hash, size_t count, uint64_t *ret_step_ns, void *data);
+	const uint64_t *(*times)(uint64_t hash, size_t count,
+	        const char *device, uint64_t *ret_step_ns, void *data);
 	/* A step was timed and is known from now on (observed.h). It stays. */
 	void (*ready)(const struct ts_observed *step, void *data);
 	/*
