@@ -285,55 +285,65 @@ static void work(int rank)
 		DONE(ncclCommDestroy(half));
 }
 
-static void begin(int rank, ncclUniqueId *id)
+static void tell(const ncclUniqueId *id)
 {
+	ck_assert_int_eq(write(pipes[1], id, sizeof(*id)), (int)sizeof(*id));
+}
+
+static void hear(ncclUniqueId *id)
+{
+	ck_assert_int_eq(read(pipes[0], id, sizeof(*id)), (int)sizeof(*id));
+}
+
+static void begin(int rank)
+{
+	ncclUniqueId id;
+
 	OK(cuInit(0));
 	start_rank(rank, rank);
 	if (rank == 0) {
-		DONE(ncclGetUniqueId(id));
-		ck_assert_int_eq(
-		        write(pipes[1], id, sizeof(*id)), (int)sizeof(*id));
+		DONE(ncclGetUniqueId(&id));
+		tell(&id);
 	} else {
-		ck_assert_int_eq(
-		        read(pipes[0], id, sizeof(*id)), (int)sizeof(*id));
+		hear(&id);
 	}
-	DONE(ncclCommInitRank(&comm[rank], RANKS, *id, rank));
+	DONE(ncclCommInitRank(&comm[rank], RANKS, id, rank));
 }
 
-/* Rank 0 in this process, rank 1 in one of its own that does @what. */
-static pid_t begin_both(void (*what)(void))
+/* A process that is rank 1 and does @what. */
+static pid_t start_other(void (*what)(void))
 {
-	ncclUniqueId id;
 	pid_t other;
 
 	ck_assert_int_eq(pipe(pipes), 0);
 	fflush(NULL);
 	other = fork();
 	if (!other) {
-		begin(1, &id);
 		what();
 		exit(0);
 	}
-	begin(0, &id);
 	return other;
 }
 
 static void work_to_the_end(void)
 {
+	begin(1);
 	work(1);
 	DONE(ncclCommDestroy(comm[1]));
 }
 
 static void end_at_once(void)
 {
+	begin(1);
 	_exit(0);
 }
 
 START_TEST(processes_exchange_what_they_hold)
 {
-	pid_t other = begin_both(work_to_the_end);
+	pid_t other = start_other(work_to_the_end);
 	int status;
 
+	begin(0);
 	work(0);
 	DONE(ncclCommDestroy(comm[0]));
 	ck_assert_int_eq(waitpid(other, &status, 0), other);
@@ -343,9 +353,10 @@ END_TEST
 
 START_TEST(a_process_that_ends_is_noticed)
 {
-	pid_t other = begin_both(end_at_once);
+	pid_t other = start_other(end_at_once);
 	ncclResult_t error;
 
+	begin(0);
 	ck_assert_int_eq(ncclAllReduce(FROM(0), TO(0), COUNT, ncclFloat32,
 	                         ncclSum, comm[0], stream[0]),
 	        ncclRemoteError);
@@ -356,6 +367,48 @@ START_TEST(a_process_that_ends_is_noticed)
 }
 END_TEST
 
+static void sum(int rank)
+{
+	DONE(ncclAllReduce(FROM(rank), TO(rank), COUNT, ncclFloat32, ncclSum,
+	        comm[rank], stream[rank]));
+	holds(rank, 5, 3010);
+	DONE(ncclCommDestroy(comm[rank]));
+}
+
+/* Who comes too late for a place leaves it as it was. */
+static void come_late(void)
+{
+	ncclUniqueId id;
+
+	OK(cuInit(0));
+	start_rank(1, 1);
+	hear(&id);
+	ck_assert_int_eq(
+	        ncclCommInitRank(&comm[0], RANKS, id, 0), ncclInvalidUsage);
+	DONE(ncclCommInitRank(&comm[1], RANKS, id, 1));
+	sum(1);
+}
+
+START_TEST(a_place_is_one_rank_s)
+{
+	pid_t other = start_other(come_late);
+	ncclUniqueId id;
+	int status;
+
+	OK(cuInit(0));
+	start_rank(0, 0);
+	DONE(ncclGetUniqueId(&id));
+	/* In a group the place is taken before the others are waited for. */
+	DONE(ncclGroupStart());
+	DONE(ncclCommInitRank(&comm[0], RANKS, id, 0));
+	tell(&id);
+	DONE(ncclGroupEnd());
+	sum(0);
+	ck_assert_int_eq(waitpid(other, &status, 0), other);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	TCase *tests = tcase_create("nccl");
@@ -363,6 +416,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "processes")) {
 		tcase_add_test(tests, processes_exchange_what_they_hold);
 		tcase_add_test(tests, a_process_that_ends_is_noticed);
+		tcase_add_test(tests, a_place_is_one_rank_s);
 	} else {
 		tcase_add_test(tests, ranks_know_their_places);
 		tcase_add_test(tests, reductions);
