@@ -6,9 +6,11 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "runtime/enforce.h"
 
-/* Driver allocations, in which the framework's blocks lie. */
-static uint64_t allocated_bytes(int device)
+/* Driver allocations, in which the framework's blocks lie; @all of them, or
+ * those that are not the pager's. */
+static uint64_t allocated_bytes(int device, bool all)
 {
 	struct ts_blocks *blocks = &ts_agent.blocks;
 	struct ts_map_node *node;
@@ -20,7 +22,8 @@ static uint64_t allocated_bytes(int device)
 		/* The node is the allocation's first member. */
 		const struct ts_allocation *allocation = (void *)node;
 
-		if (allocation->whole.device == device)
+		if (allocation->whole.device == device &&
+		        (all || !allocation->whole.managed))
 			bytes += allocation->whole.bytes;
 		node = ts_map_ceiling(&blocks->allocations, node->key + 1);
 	}
@@ -58,9 +61,12 @@ static void look(int device, struct ts_device_facts *facts)
 		strcpy(facts->name, "?");
 	if (ts_agent.ops->mem_get_info(&free_bytes, &total_bytes) ==
 	        CUDA_SUCCESS) {
+		struct ts_pager *pager = ts_agent_pager(device);
 		uint64_t used = total_bytes - free_bytes;
-		uint64_t ours = allocated_bytes(device);
+		bool all = !pager || ts_enforce_others(pager, &used);
+		uint64_t ours = allocated_bytes(device, all);
 
+		/* Of what the pager has placed not all is on the device. */
 		facts->bytes = total_bytes;
 		facts->outside_bytes = used > ours ? used - ours : 0;
 	}

@@ -162,7 +162,12 @@ def steady(spec, percent, more):
     unlimited = run_once(with_steps(spec, 3))
     limit = share_of_peak(unlimited.report, percent)
     spec = dataclasses.replace(
-        spec, settings=(*spec.settings, ("TAPESWAP_LOG", "debug"))
+        spec,
+        settings=(
+            *spec.settings,
+            ("TAPESWAP_LOG", "debug"),
+            ("TAPESWAP_PROFILE", "profile.json"),
+        ),
     )
     outcome, _ = run_at(with_steps(spec, BEFORE + 2 + more), limit, "plan")
     check_steady(outcome)
@@ -170,6 +175,13 @@ def steady(spec, percent, more):
     plan = outcome.status["plan"]
     expect(plan["steady_steps"] >= more, f"steps by the plan: {plan}")
     expect_equal(plan["missed"] + plan["astray"], 0, "pages not there")
+    # What was moved out when the profile was taken is none of it.
+    context = outcome.report["context_bytes"]
+    beside = outcome.profile["resident_bytes"]
+    expect(
+        context <= beside <= context + (16 << 20),
+        f"{beside} bytes beside PyTorch's, of which {context} the context's",
+    )
     idle_ns = plan["idle_op_ns"]
     print(f"  an op that nothing moves for takes {idle_ns} ns")
     expect(idle_ns <= IDLE_NS, f"an op that nothing moves for: {idle_ns} ns")
