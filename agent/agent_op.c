@@ -8,6 +8,7 @@
 #include "agent/base/log.h"
 #include "agent/base/peek.h"
 #include "agent/declared.h"
+#include "agent/kernel.h"
 #include "agent/planned.h"
 #include "agent/profiler.h"
 #include "agent/proof.h"
@@ -28,11 +29,17 @@ static const char *op_name(const struct ts_op *op)
 static void say_op_shortage(
         const struct ts_op *op, const struct ts_shortage *shortage)
 {
+	struct ts_kernel *kernel =
+	        op->func ? ts_kernel_create(op->func->name) : NULL;
+	bool many = kernel && (kernel->family == TS_FAMILY_LISTS ||
+	                              kernel->family == TS_FAMILY_ADAM);
 	char what[256];
 
-	snprintf(what, sizeof(what), "%s%.200s",
+	snprintf(what, sizeof(what), "%s%.150s%s",
 	        op->func && !op->func->has_layout ? "(layout unknown) " : "",
-	        op_name(op));
+	        kernel ? kernel->label : op_name(op),
+	        many ? " (less in an optimizer with foreach=False)" : "");
+	ts_kernel_destroy(kernel);
 	ts_agent_say_shortage(what, shortage);
 }
 

@@ -47,9 +47,8 @@ static void keep_file(const char *path)
 	if (length < 0 || (size_t)length >= sizeof(other_path))
 		*other_path = '\0';
 	ts_log(TS_LOG_WARN,
-	        "plan: %s was not left by a run of this program: it stays, "
-	        "what "
-	        "is made and measured is written to %s",
+	        "plan: %s was not left by a run of this program: it stays, and "
+	        "what is made is written to %s until it is removed",
 	        path, other_path);
 }
 

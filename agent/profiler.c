@@ -513,6 +513,7 @@ static void take_step(bool wait)
 	if (wait && may_pause(shape)) {
 		ts_log(TS_LOG_DEBUG, "steps are followed, no longer recorded");
 		ts_recorder_pause();
+		ts_cycles_forget(&profiler.cycles);
 	}
 }
 

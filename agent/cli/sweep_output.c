@@ -92,6 +92,9 @@ static void print_use(const struct ts_sweep *sweep, uint64_t limit_bytes)
 	        replay ? "swapping and making values again"
 	        : !strcmp(policy, TS_POLICY_NO_REPLAY) ? "swapping alone"
 	                                               : policy);
+	printf("   (a run works in pages of 2 MiB where PyTorch puts its "
+	       "blocks, "
+	       "and may need more)\n");
 	if (replay || !strcmp(policy, TS_POLICY_NO_REPLAY))
 		printf("use: %sTAPESWAP_LIMIT=%" PRIu64 "MiB tapeswap run -- "
 		       "PROGRAM\n",
