@@ -127,10 +127,13 @@ static void say_device(int device, const struct ts_pager_stats *stats,
 	else if (shortages)
 		snprintf(verdict, sizeof(verdict), "out of memory %u times",
 		        shortages);
-	if (tape->steps)
+	if (tape->steps && tape->step_ops)
 		snprintf(steps, sizeof(steps),
 		        "; %" PRIu64 " steps of %" PRIu64 " ops", tape->steps,
 		        tape->step_ops);
+	else if (tape->steps)
+		snprintf(steps, sizeof(steps), "; %" PRIu64 " steps",
+		        tape->steps);
 	if (stats->evicted_pages || stats->in_bytes || stats->out_bytes)
 		snprintf(moved, sizeof(moved),
 		        "out %s, in %s in all, %.1f s waited; host %s",

@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/base/clock.h"
 #include "agent/base/units.h"
@@ -18,9 +19,10 @@ static const char usage[] =
         "\n"
         "Plans what to keep, swap and replay. L: bytes, KiB, MiB, GiB, or % "
         "of\n"
-        "the unlimited peak. Exit status 1: L does not fit; the smallest "
-        "limit\n"
-        "that does is printed.\n"
+        "the unlimited peak. Without -o the plan goes to stdout; a terminal "
+        "has its\n"
+        "figures alone (-o -: all of it). Exit status 1: L does not fit; the\n"
+        "smallest limit that does is printed.\n"
         "--no-replay: values are kept or swapped, never made again.\n";
 
 enum {
@@ -42,7 +44,7 @@ static const struct option options[] = {
 
 struct request {
 	const char *limit;
-	const char *output;
+	const char *output; /* NULL: nowhere */
 	const char *stats;
 	struct ts_plan_options plan;
 };
@@ -114,8 +116,13 @@ static int make_plan(const struct request *r, const struct ts_profile *profile,
 		ts_plan_finish(&plan);
 		return status;
 	}
-	if (strcmp(r->output, "-"))
+	if (!r->output || strcmp(r->output, "-"))
 		say_plan(&plan);
+	if (!r->output) {
+		fputs("tapeswap: -o FILE writes the plan\n", stderr);
+		ts_plan_finish(&plan);
+		return status;
+	}
 	root = ts_plan_to_json(&plan, profile);
 	ts_plan_finish(&plan);
 	if (!root)
@@ -162,7 +169,8 @@ static int read_option(struct request *r, int opt)
 
 int ts_cli_plan(int argc, char **argv)
 {
-	struct request r = {.output = "-", .plan = ts_plan_default_options()};
+	struct request r = {.output = isatty(STDOUT_FILENO) ? NULL : "-",
+	        .plan = ts_plan_default_options()};
 	struct ts_profile profile;
 	struct ts_graph graph;
 	uint64_t limit_bytes;

@@ -208,6 +208,22 @@ class Outputs(unittest.TestCase):
             )
             self.assertIn(why, done.stderr)
 
+    def test_a_terminal_has_figures_alone(self):
+        main, side = pty.openpty()
+        self.addCleanup(os.close, main)
+        with os.fdopen(side, "w") as terminal:
+            done = subprocess.run(
+                [TAPESWAP, "plan", self.profile, "--limit", "50%"],
+                stdout=terminal, stderr=subprocess.PIPE, text=True,
+                timeout=120,
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            print("end", file=terminal)
+        self.assertEqual(os.read(main, 4096), b"end\r\n")
+        said = done.stderr.splitlines()
+        self.assertTrue(said[0].startswith("tapeswap: step "), said)
+        self.assertEqual(said[1:], ["tapeswap: -o FILE writes the plan"])
+
     def test_progress_on_a_terminal(self):
         main, side = pty.openpty()
         with subprocess.Popen(
