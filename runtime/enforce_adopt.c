@@ -222,8 +222,9 @@ static int build(
 		enforce->first_stay[s] = strip->first_stay;
 	}
 	enforce->first_stay[plan->n_strips] = plan->n_stays;
-	memcpy(enforce->stays, plan->stays,
-	        plan->n_stays * sizeof(*plan->stays));
+	if (plan->n_stays)
+		memcpy(enforce->stays, plan->stays,
+		        plan->n_stays * sizeof(*plan->stays));
 	*ret_enforce = enforce;
 	return 0;
 }
