@@ -50,15 +50,6 @@ static uint64_t layout_of(const struct ts_recording *step)
 	return hash;
 }
 
-static void *copy(const void *items, size_t count, size_t item_bytes)
-{
-	void *made = malloc(count * item_bytes + 1);
-
-	if (made && count)
-		memcpy(made, items, count * item_bytes);
-	return made;
-}
-
 void ts_cycles_forget(struct ts_cycles *cycles)
 {
 	for (unsigned int i = 0; i < cycles->count; i++)
@@ -81,10 +72,12 @@ int ts_cycles_note(struct ts_cycles *cycles, const struct ts_recording *step,
 	}
 	made.step.words = NULL;
 	made.step.word_count = 0;
-	made.step.ops = copy(step->ops, step->op_count, sizeof(*step->ops));
-	made.step.uses = copy(step->uses, step->use_count, sizeof(*step->uses));
-	made.step.blocks =
-	        copy(step->blocks, step->block_count, sizeof(*step->blocks));
+	made.step.ops = ts_recording_copy(
+	        step->ops, step->op_count, sizeof(*step->ops));
+	made.step.uses = ts_recording_copy(
+	        step->uses, step->use_count, sizeof(*step->uses));
+	made.step.blocks = ts_recording_copy(
+	        step->blocks, step->block_count, sizeof(*step->blocks));
 	if (!made.step.ops || !made.step.uses || !made.step.blocks) {
 		ts_recording_finish(&made.step);
 		ts_cycles_forget(cycles);

@@ -201,7 +201,6 @@ static void compare_first(
 static void start_replays(struct ts_planned_entry *entry)
 {
 	const struct ts_planned_plan *made = &entry->made;
-
 	int rc;
 
 	if (!made->n_replays)

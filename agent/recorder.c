@@ -18,6 +18,15 @@
 struct ts_recorder ts_rec;
 atomic_bool ts_recorder_on;
 
+void *ts_recording_copy(const void *items, size_t count, size_t item_bytes)
+{
+	void *made = malloc(count ? count * item_bytes : 1);
+
+	if (made && count)
+		memcpy(made, items, count * item_bytes);
+	return made;
+}
+
 void ts_recording_finish(struct ts_recording *recording)
 {
 	free(recording->ops);

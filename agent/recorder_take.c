@@ -132,15 +132,6 @@ static void wait_for(uint64_t end)
 	ts_timing_wait(timer);
 }
 
-static void *copy(const void *items, size_t count, size_t item_bytes)
-{
-	void *made = malloc(count ? count * item_bytes : 1);
-
-	if (made && count)
-		memcpy(made, items, count * item_bytes);
-	return made;
-}
-
 /* Uses and words of the first @ops ops. */
 static void uses_before(const struct ts_recording *recording, size_t ops,
         size_t *ret_uses, size_t *ret_words)
@@ -219,11 +210,14 @@ static bool copy_before(uint64_t end, struct ts_recording *ret)
 	        .block_count = kept->block_count,
 	        .partial = kept->partial};
 	uses_before(kept, ret->op_count, &ret->use_count, &ret->word_count);
-	ret->ops = copy(kept->ops, ret->op_count, sizeof(*ret->ops));
-	ret->uses = copy(kept->uses, ret->use_count, sizeof(*ret->uses));
-	ret->words = copy(kept->words, ret->word_count, sizeof(*ret->words));
-	ret->blocks =
-	        copy(kept->blocks, ret->block_count, sizeof(*ret->blocks));
+	ret->ops =
+	        ts_recording_copy(kept->ops, ret->op_count, sizeof(*ret->ops));
+	ret->uses = ts_recording_copy(
+	        kept->uses, ret->use_count, sizeof(*ret->uses));
+	ret->words = ts_recording_copy(
+	        kept->words, ret->word_count, sizeof(*ret->words));
+	ret->blocks = ts_recording_copy(
+	        kept->blocks, ret->block_count, sizeof(*ret->blocks));
 	if (ret->ops && ret->uses && ret->words && ret->blocks)
 		return true;
 	ts_recording_finish(ret);

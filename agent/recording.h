@@ -118,6 +118,10 @@ uint64_t ts_recording_duration(const struct ts_recording *recording);
 uint64_t ts_recording_launches(
         const struct ts_recording *recording, size_t count);
 
+/* A copy of one of its lists, the caller's; of an empty one not NULL. NULL
+ * without memory. */
+void *ts_recording_copy(const void *items, size_t count, size_t item_bytes);
+
 /* Frees what it owns and clears it. */
 void ts_recording_finish(struct ts_recording *recording);
 

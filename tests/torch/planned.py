@@ -372,6 +372,18 @@ def other(spec, percent, least_steps):
     expect(plan["steps"] >= least_steps, f"steps by the plan: {plan}")
 
 
+def as_unlimited(spec, limit, unlimited, what):
+    """A run in mode plan keeps to the limit and puts out the same."""
+    outcome = checked(launch(limited(spec, limit, "plan")))
+    peak = outcome.report["physical_peak_bytes"]
+    print(f"  {what}: {outcome.status.get('plan')}")
+    expect(peak <= limit, f"physical peak {peak} over {limit}")
+    expect_equal(
+        printed(outcome), printed(unlimited), "output under the limit"
+    )
+    return outcome
+
+
 def ordinary(how, percent, least_steps, absent):
     """What people write: by a plan that holds, which the next run takes up.
 
@@ -393,14 +405,10 @@ def ordinary(how, percent, least_steps, absent):
             ),
         )
         for run in "first", "second":
-            outcome = checked(launch(limited(here, limit, "plan")))
-            peak = outcome.report["physical_peak_bytes"]
-            plan = outcome.status.get("plan")
-            print(f"  {how}, {run} run: {plan}")
-            expect(peak <= limit, f"physical peak {peak} over {limit}")
-            expect_equal(
-                printed(outcome), printed(unlimited), "output under the limit"
+            outcome = as_unlimited(
+                here, limit, unlimited, f"{how}, {run} run"
             )
+            plan = outcome.status.get("plan")
             expect(plan, f"no plan\n{outcome.err[-1000:]}")
             expect(plan["steps"] >= least_steps, f"steps by plan: {plan}")
             expect(
@@ -425,14 +433,10 @@ def under(name, value):
     """A setting that the pager bears, where steps go by a plan."""
     unlimited = run_once(mlp())
     limit = share_of_peak(unlimited.report, 65)
-    outcome = checked(launch(limited(mlp((name, value)), limit, "plan")))
-    peak = outcome.report["physical_peak_bytes"]
-    plan = outcome.status.get("plan")
-    print(f"  {name}={value}: {plan}")
-    expect(peak <= limit, f"physical peak {peak} over {limit}")
-    expect_equal(
-        printed(outcome), printed(unlimited), "output under the limit"
+    outcome = as_unlimited(
+        mlp((name, value)), limit, unlimited, f"{name}={value}"
     )
+    plan = outcome.status.get("plan")
     # Nothing stays mapped that is not resident: no plan holds.
     if name == "TAPESWAP_DEBUG_UNMAP":
         return
