@@ -275,6 +275,39 @@ static void apply_declaration(struct ts_op *op, struct ts_blocks *blocks,
 	}
 }
 
+static bool comes_before(const struct ts_use *a, const struct ts_use *b)
+{
+	return a->param != b->param ? a->param < b->param
+	                            : a->offset < b->offset;
+}
+
+/*
+ * A word left over may have led to a block before its operand did, in one step
+ * and not in another: uses stand as their operands do, so that steps whose ops
+ * are the same tell of them in the same order. They hardly ever do not.
+ */
+static void order_uses(struct ts_op *op)
+{
+	for (size_t i = 1; i < op->count; i++) {
+		struct ts_use use;
+		struct ts_range range;
+		size_t at = i;
+
+		while (at && comes_before(&op->uses[i], &op->uses[at - 1]))
+			at--;
+		if (at == i)
+			continue;
+		use = op->uses[i];
+		range = op->ranges[i];
+		memmove(&op->uses[at + 1], &op->uses[at],
+		        (i - at) * sizeof(use));
+		memmove(&op->ranges[at + 1], &op->ranges[at],
+		        (i - at) * sizeof(range));
+		op->uses[at] = use;
+		op->ranges[at] = range;
+	}
+}
+
 void ts_op_touch_params(struct ts_op *op, struct ts_blocks *blocks)
 {
 	const struct ts_declaration *said = ts_declared();
@@ -296,6 +329,7 @@ void ts_op_touch_params(struct ts_op *op, struct ts_blocks *blocks)
 	ts_mutex_unlock(&blocks->lock);
 	if (said)
 		apply_declaration(op, blocks, said);
+	order_uses(op);
 }
 
 bool ts_op_skip_unused(struct ts_op *op)

@@ -4,6 +4,7 @@
   link    it slows down to half while the program runs
   kernel  one kind of kernels takes twice as long from then on
   memory  others give memory back, and take it again
+  replayed  as link, where values are made again: so they are by the new plan
 
 The plan is made anew within ten steps, steps by it are faster than those by
 the old one were by then, and what the program prints stays what it was.
@@ -31,14 +32,17 @@ WITHIN = 10
 # Once a step.
 LOSS = "nll_loss_forward"
 GEMM = "gemm_f32"
+# Once a step too, and never launched again: it tells of steps while kernels
+# are proved.
+ONCE = "embedding_backward_feature"
 
 
 def with_settings(spec, *settings):
     return dataclasses.replace(spec, settings=spec.settings + settings)
 
 
-def plain(spec):
-    return with_settings(with_steps(spec, STEPS), ("SIMGPU_CONTENT", "tags"))
+def plain(spec, steps=STEPS):
+    return with_settings(with_steps(spec, steps), ("SIMGPU_CONTENT", "tags"))
 
 
 def step_times(outcome):
@@ -105,6 +109,32 @@ def slower(spec, percent, setting, part):
     check_prediction(outcome)
 
 
+def replayed(spec, percent):
+    """A plan that is made anew has values made again as the old one had."""
+    since, steps = 28, 42
+    unlimited = run_once(plain(spec, steps))
+    limit = share_of_peak(unlimited.report, percent)
+    outcome = run(
+        with_settings(
+            limited(plain(spec, steps), limit, "plan"),
+            ("TAPESWAP_REPLAY", "1"),
+            ("SIMGPU_SLOW_LINK", f"0.5@{ONCE}:{since}"),
+        )
+    )
+    check(outcome, unlimited, limit, 1)
+    check_times(outcome, since)
+    check_prediction(outcome)
+    found, made = outcome.status["remade"], outcome.plan["made_again"]
+    print(f"  {found}\n  {made}")
+    expect_equal(found["failed"] + found["kept"], 0, f"{found}")
+    expect_equal(found["made_again"], found["given_up"], "made again")
+    times = step_times(outcome)
+    expect(
+        max(times[-LAST_STEPS:]) * 1e6 < made["without_ns"],
+        f"{times[-LAST_STEPS:]} ms, {made['without_ns']} ns without replays",
+    )
+
+
 def memory(mib, percent):
     """What others give back is used, what they take again is given."""
     spec = Spec(WORKLOADS / "beside.py", (mib, 20, 32, "--", *GPT[:-1]))
@@ -129,6 +159,7 @@ def memory(mib, percent):
 
 def all_cases():
     gpt = Spec(TRAIN_GPT, (*GPT[:-1], "--digest"))
+    dropout = Spec(TRAIN_GPT, (*GPT[:-1], "--digest", "--dropout", 0.1))
     return [
         Case(
             "torch/drifting/link",
@@ -137,6 +168,11 @@ def all_cases():
         Case(
             "torch/drifting/kernel",
             lambda: slower(gpt, 50, "SIMGPU_SLOW_KERNEL", GEMM),
+            full=True,
+        ),
+        Case(
+            "torch/drifting/replayed",
+            lambda: replayed(dropout, 40),
             full=True,
         ),
         Case("torch/drifting/memory", lambda: memory(300, 60), full=True),

@@ -170,6 +170,41 @@ START_TEST(slots_that_are_not_used_are_skipped)
 }
 END_TEST
 
+START_TEST(uses_stand_as_their_operands_do)
+{
+	/* Source and result of a reduction; the first word is left over. */
+	static const uint32_t at[] = {304, 1048 - 64, 1048 - 56};
+	static const uint64_t words[] = {32 * MIB, 16 * MIB, 32 * MIB};
+	struct ts_func *func = kernel_with(REDUCE, 1048, true);
+	char data[1048] = {0};
+	void *params[] = {data};
+	struct ts_op op;
+
+	for (int i = 0; i < 3; i++)
+		memcpy(data + at[i], &words[i], sizeof(words[i]));
+	ts_blocks_init(&blocks);
+	add_block(16 * MIB, 2 * MIB);
+	add_block(32 * MIB, MIB);
+	ts_op_init(&op, TS_OP_LAUNCH, NULL);
+	op.func = func;
+	op.params = params;
+	op.grid[0] = op.grid[1] = op.grid[2] = 1;
+	ts_op_touch_params(&op, &blocks);
+	ck_assert_uint_eq(op.count, 2);
+	for (int i = 0; i < 2; i++) {
+		ck_assert(!op.uses[i].doubtful);
+		ck_assert_uint_eq(op.uses[i].offset, at[i + 1]);
+		ck_assert_uint_eq(op.uses[i].address, words[i + 1]);
+		ck_assert_uint_eq(op.ranges[i].address, words[i + 1]);
+		ck_assert_uint_eq(op.ranges[i].bytes, (2 - i) * MIB);
+	}
+	ts_op_finish(&op);
+	ts_blocks_finish(&blocks);
+	ts_layout_destroy(func->layout);
+	free(func);
+}
+END_TEST
+
 START_TEST(parameter_buffer_names_blocks)
 {
 	uint64_t buffer[3] = {7, 32 * MIB + 8, 1};
@@ -394,6 +429,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, parameter_buffer_names_blocks);
 	tcase_add_test(tests, words_that_may_be_operands_are_not_skipped);
 	tcase_add_test(tests, slots_that_are_not_used_are_skipped);
+	tcase_add_test(tests, uses_stand_as_their_operands_do);
 	tcase_add_test(tests, unknown_parameters_may_mean_any_block);
 	tcase_add_test(tests, copy_inside_a_block_touches_only_its_part);
 	tcase_add_test(tests, copy_over_several_blocks_touches_them_all);
