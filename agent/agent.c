@@ -44,6 +44,25 @@ static void warn(const char *message)
 	ts_log(TS_LOG_WARN, "%s", message);
 }
 
+/* What was set, for who wonders whether it arrived. */
+static void say_settings(void)
+{
+	const struct ts_setting *table;
+	size_t count;
+
+	if (!ts_log_enabled(TS_LOG_DEBUG))
+		return;
+	ts_log(TS_LOG_DEBUG, "version %s", TS_VERSION);
+	table = ts_config_table(&count);
+	for (size_t i = 0; i < count; i++) {
+		const char *text = getenv(table[i].name);
+
+		if (text && *text)
+			ts_log(TS_LOG_DEBUG, "%s=\"%.200s\"", table[i].name,
+			        text);
+	}
+}
+
 enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 {
 	struct ts_config *config = &ts_agent.config;
@@ -55,6 +74,7 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 		return config->strict ? TS_AGENT_REFUSED : TS_AGENT_OFF;
 	}
 	ts_log_set_level(config->log_level);
+	say_settings();
 	if (config->mode == TS_MODE_OFF)
 		return TS_AGENT_OFF;
 	check_files(config);
@@ -150,6 +170,13 @@ static struct ts_pager *make_pager(int device)
 		options.limit_bytes = ts_agent_limit_bytes(total_bytes);
 		check_limit(options.limit_bytes, total_bytes - free_bytes);
 		rc = ts_pager_create(ts_agent.ops, &options, &pager);
+		ts_log(TS_LOG_DEBUG,
+		        "device %d: limit %s of %s, %s in use before the first "
+		        "allocation; host %s",
+		        device, ts_size(options.limit_bytes).text,
+		        ts_size(total_bytes).text,
+		        ts_size(total_bytes - free_bytes).text,
+		        ts_size(options.host_limit_bytes).text);
 	}
 	if (rc) {
 		ts_log(TS_LOG_WARN, "device %d: memory left alone: %s", device,

@@ -412,6 +412,33 @@ static void find_unknown(
 	}
 }
 
+/* What is named there is one thing, and may be written by many. */
+static bool is_shared(const char *path)
+{
+	return !*path || !strncmp(path, "/dev/", 5);
+}
+
+/* Two settings that name one file: the second one, and @ret_first; or NULL. */
+static const struct ts_setting *find_twin(
+        const struct ts_config *config, const struct ts_setting **ret_first)
+{
+	for (size_t i = 1; i < SETTING_COUNT; i++) {
+		const char *path = (const char *)config + settings[i].offset;
+
+		if (settings[i].type != TS_SETTING_FILE || is_shared(path))
+			continue;
+		for (size_t k = 0; k < i; k++) {
+			*ret_first = &settings[k];
+			if (settings[k].type == TS_SETTING_FILE &&
+			        !strcmp((const char *)config +
+			                        settings[k].offset,
+			                path))
+				return &settings[i];
+		}
+	}
+	return NULL;
+}
+
 static void explain(const struct ts_setting *setting, const char *text,
         char ret_message[TS_CONFIG_MESSAGE_BYTES])
 {
@@ -431,6 +458,7 @@ int ts_config_parse(struct ts_config *config, char *const *environment,
         void (*warn)(const char *message))
 {
 	const char *strict = value_of(environment, "TAPESWAP_STRICT");
+	const struct ts_setting *twin, *first;
 	int rc = 0;
 
 	set_defaults(config);
@@ -444,6 +472,14 @@ int ts_config_parse(struct ts_config *config, char *const *environment,
 		rc = parse_setting(config, setting, text);
 		if (rc)
 			explain(setting, text, ret_message);
+	}
+	twin = rc ? NULL : find_twin(config, &first);
+	if (twin) {
+		snprintf(ret_message, TS_CONFIG_MESSAGE_BYTES,
+		        "%s=\"%.200s\": %s names that file too: want another",
+		        twin->name, value_of(environment, twin->name),
+		        first->name);
+		rc = -EINVAL;
 	}
 	find_unknown(environment, warn);
 	if (!rc)

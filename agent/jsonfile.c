@@ -182,7 +182,7 @@ static void say(const char *setting, const char *path, int rc)
 		        path, strerror(-rc));
 }
 
-void ts_json_check_setting(const char *setting, const char *path)
+int ts_json_check_setting(const char *setting, const char *path)
 {
 	int rc = look_once(setting, path);
 
@@ -190,6 +190,7 @@ void ts_json_check_setting(const char *setting, const char *path)
 		rc = ts_output_check(path);
 	if (rc)
 		say(setting, path, rc);
+	return rc;
 }
 
 int ts_json_write_setting(

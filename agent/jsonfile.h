@@ -22,9 +22,10 @@ bool ts_json_is_of_run(const json_t *json);
 
 /*
  * Whether @path, which @setting names, can be written: a line where it cannot,
- * for want of a folder, say, or because somebody else's file is there.
+ * for want of a folder, say, or because somebody else's file is there, but one
+ * however often it is asked. Returns 0 or a negative errno.
  */
-void ts_json_check_setting(const char *setting, const char *path);
+int ts_json_check_setting(const char *setting, const char *path);
 
 /*
  * Writes the file that @setting names, and a line where that fails: one,

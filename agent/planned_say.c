@@ -40,3 +40,10 @@ void ts_planned_say_none(uint64_t least_bytes)
 	        "plan: none fits under the limit, the pager goes on alone%s",
 	        remedy);
 }
+
+void ts_planned_say_unwritten(const char *path)
+{
+	ts_log(TS_LOG_INFO, "plan: none was made%s: %.200s is not written",
+	        said_none ? "" : ", for no step was timed that comes again",
+	        path);
+}

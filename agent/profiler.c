@@ -65,6 +65,7 @@ static struct {
 	uint64_t written_hash;
 	bool written_again; /* that shape came more than once */
 	bool by_period;     /* steps so far were told by periods */
+	atomic_bool wrote;  /* a file */
 } profiler;
 
 void ts_profiler_watch(const struct ts_watch *watch)
@@ -93,6 +94,11 @@ bool ts_profiler_is_on(void)
 uint64_t ts_profiler_steps(void)
 {
 	return atomic_load(&profiler.taken) + atomic_load(&profiler.followed);
+}
+
+bool ts_profiler_wrote(void)
+{
+	return atomic_load(&profiler.wrote);
 }
 
 void ts_profiler_resume(void)
@@ -219,9 +225,11 @@ static void write_profiles(
 		json = ts_profile_make(observed, i, &context);
 		rc = ts_json_write_setting(
 		        json, "TAPESWAP_PROFILE", path, JSON_COMPACT);
-		if (!rc)
-			ts_log(TS_LOG_DEBUG, "%s written in %.1f ms", path,
-			        ms_since(&start));
+		if (rc)
+			continue;
+		atomic_store(&profiler.wrote, true);
+		ts_log(TS_LOG_DEBUG, "%s written in %.1f ms", path,
+		        ms_since(&start));
 	}
 }
 

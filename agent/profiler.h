@@ -83,4 +83,7 @@ void ts_profiler_rewrite(const struct ts_observed *step);
 /* Steps seen so far. */
 uint64_t ts_profiler_steps(void);
 
+/* Was a profile written? */
+bool ts_profiler_wrote(void);
+
 #endif

@@ -15,6 +15,7 @@
 #include "agent/jsonfile.h"
 #include "agent/planned.h"
 #include "agent/planned_file.h"
+#include "agent/planned_say.h"
 #include "agent/profiler.h"
 #include "agent/recorder.h"
 #include "agent/remake.h"
@@ -106,11 +107,23 @@ static void read_tape(struct tape_figures *figures)
 		figures->steps = ts_profiler_steps();
 }
 
+static void write_steps(
+        const struct tape_figures *tape, char *ret_text, size_t size)
+{
+	*ret_text = '\0';
+	if (tape->steps && tape->step_ops)
+		snprintf(ret_text, size,
+		        "; %" PRIu64 " steps of %" PRIu64 " ops", tape->steps,
+		        tape->step_ops);
+	else if (tape->steps)
+		snprintf(ret_text, size, "; %" PRIu64 " steps", tape->steps);
+}
+
 /* @plan: the file to look at, or "". */
 static void say_device(int device, const struct ts_pager_stats *stats,
         const struct tape_figures *tape, const char *plan)
 {
-	char steps[64] = "", moved[160] = "nothing moved", file[160] = "";
+	char steps[64], moved[200] = "nothing moved", file[160] = "";
 	unsigned int shortages = atomic_load(&ts_agent.shortages);
 	unsigned int errors = atomic_load(&ts_agent.driver_errors);
 	char verdict[96] = "ok";
@@ -127,16 +140,11 @@ static void say_device(int device, const struct ts_pager_stats *stats,
 	else if (shortages)
 		snprintf(verdict, sizeof(verdict), "out of memory %u times",
 		        shortages);
-	if (tape->steps && tape->step_ops)
-		snprintf(steps, sizeof(steps),
-		        "; %" PRIu64 " steps of %" PRIu64 " ops", tape->steps,
-		        tape->step_ops);
-	else if (tape->steps)
-		snprintf(steps, sizeof(steps), "; %" PRIu64 " steps",
-		        tape->steps);
+	write_steps(tape, steps, sizeof(steps));
 	if (stats->evicted_pages || stats->in_bytes || stats->out_bytes)
 		snprintf(moved, sizeof(moved),
-		        "out %s, in %s in all, %.1f s waited; host %s",
+		        "out %s, in %s in all; threads waited %.1f s, the "
+		        "device not counted; host %s",
 		        ts_size(stats->out_bytes).text,
 		        ts_size(stats->in_bytes).text,
 		        (double)wait_ns(stats) * 1e-9,
@@ -146,6 +154,22 @@ static void say_device(int device, const struct ts_pager_stats *stats,
 	ts_log(TS_LOG_INFO, "%s: device %d peak %s of %s%s; %s%s", verdict,
 	        device, ts_size(stats->peak_bytes).text,
 	        ts_size(stats->limit_bytes).text, steps, moved, file);
+}
+
+/* Observing, or never an allocation: only what was seen. */
+static void say_seen(const struct tape_figures *tape, const char *plan)
+{
+	const char *file = ts_profiler_wrote() ? ts_agent.config.profile : plan;
+	uint64_t peak = ts_profiler_is_on() ? ts_recorder_peak_bytes(-1) : 0;
+	char steps[64], blocks[64] = "";
+
+	write_steps(tape, steps, sizeof(steps));
+	if (peak)
+		snprintf(blocks, sizeof(blocks), "; peak %s in blocks",
+		        ts_size(peak).text);
+	ts_log(TS_LOG_INFO,
+	        "ok: %" PRIu64 " ops seen, memory left alone%s%s%s%s",
+	        tape->ops, blocks, steps, *file ? " -> " : "", file);
 }
 
 static void say_all(const struct tape_figures *tape, const char *plan)
@@ -159,11 +183,8 @@ static void say_all(const struct tape_figures *tape, const char *plan)
 		say_device(device, &stats, tape, plan);
 		any = true;
 	}
-	/* Observing, or never an allocation: only what was seen. */
 	if (!any && tape->ops)
-		ts_log(TS_LOG_INFO,
-		        "ok: %" PRIu64 " ops seen, memory left alone%s%s",
-		        tape->ops, *plan ? " -> " : "", plan);
+		say_seen(tape, plan);
 }
 
 static json_t *device_json(int device, const struct ts_pager_stats *stats)
@@ -336,6 +357,18 @@ static void stop_refresh(void)
 		usleep(BUSY_WAIT_US);
 }
 
+/* Where it could not be written that was said before. */
+static void say_no_profile(const struct ts_config *config)
+{
+	const char *path = config->profile;
+
+	if (*path && !ts_profiler_wrote() &&
+	        !ts_json_check_setting("TAPESWAP_PROFILE", path))
+		ts_log(TS_LOG_INFO,
+		        "profile: no step was timed: %.200s is not written",
+		        path);
+}
+
 void ts_status_write_all(void)
 {
 	const struct ts_config *config = &ts_agent.config;
@@ -348,6 +381,8 @@ void ts_status_write_all(void)
 	if (!was_used(&tape))
 		return;
 	plan = *file ? plan_or_tape() : NULL;
+	if (*file && !plan && by_plan)
+		ts_planned_say_unwritten(file);
 	/* Only what is there now is named. */
 	if (!plan || ts_json_write_setting(
 	                     plan, "TAPESWAP_PLAN", file, JSON_COMPACT))
@@ -356,5 +391,6 @@ void ts_status_write_all(void)
 		stop_refresh();
 		write_status(&tape, true);
 	}
+	say_no_profile(config);
 	say_all(&tape, file);
 }

@@ -275,8 +275,9 @@ int ts_plan_to_choice(const struct ts_plan *plan, const struct ts_graph *g,
 	struct ts_json_at root = {.error = error};
 
 	if (plan->n_ops != g->n_ops || plan->n_values != g->profile->n_values)
-		return ts_json_bad(
-		        &root, "n_ops", "the plan is for another tape");
+		return ts_json_bad(&root, "n_ops",
+		        "the plan is for another tape; those that runs leave "
+		        "are for their own: make one with tapeswap plan");
 	memset(choice->action, TS_KEEP, choice->n_gaps);
 	memset(choice->window, 0, choice->n_gaps * sizeof(*choice->window));
 	memset(choice->late, 0, choice->n_gaps * sizeof(*choice->late));

@@ -181,6 +181,38 @@ class Preload(unittest.TestCase):
         self.assertEqual(done.stdout, "done\n")
         self.one_line(done, "4 ops seen, memory left alone")
 
+    def test_profile_that_is_not_made_is_told_of(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/profile.json"
+            settings = {"TAPESWAP_MODE": "observe", "TAPESWAP_PROFILE": path}
+            done = run(HOST, "work", **settings)
+            self.assertEqual(done.stdout, "done\n")
+            said = self.lines(done)
+            self.assertEqual(len(said), 2, done.stderr)
+            self.assertIn(
+                f"profile: no step was timed: {path} is not written", said[0]
+            )
+            self.assertFalse(os.path.exists(path))
+            self.assertRegex(said[1], "memory left alone$")
+
+    def test_plan_that_is_not_made_is_told_of(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(HOST, "work", TAPESWAP_PLAN=f"{folder}/plan.json")
+            said = self.lines(done)
+            self.assertEqual(len(said), 2, done.stderr)
+            self.assertRegex(
+                said[0], f"plan: none was made.*: {folder}/plan.json is not"
+            )
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_debug_lines_tell_the_settings(self):
+        done = run(
+            HOST, "work", TAPESWAP_LOG="debug", TAPESWAP_LIMIT="900MiB"
+        )
+        said = "\n".join(self.lines(done))
+        self.assertIn('TAPESWAP_LIMIT="900MiB"', said)
+        self.assertIn("device 0: limit 900.0 MiB of ", said)
+
     def test_bad_limit_is_one_line_and_the_program_runs(self):
         for value in "12GB x", "12GB", "much", "-1GiB", "0":
             done = run(HOST, "work", TAPESWAP_LIMIT=value)

@@ -173,6 +173,27 @@ class Settings(unittest.TestCase):
             # Nothing half made is left behind.
             self.assertEqual(os.listdir(folder), [])
 
+    def test_a_file_for_each(self):
+        """One file for two settings: whoever writes last would have it."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/%p.json"
+            lines = self.lines(
+                run(TAPESWAP_PLAN=path, TAPESWAP_STATUS=path)
+            )
+            self.assertEqual(
+                lines,
+                [
+                    f'off: TAPESWAP_STATUS="{path}": TAPESWAP_PLAN names '
+                    "that file too: want another"
+                ],
+            )
+            self.assertEqual(os.listdir(folder), [])
+        # What is no file takes all.
+        lines = self.lines(
+            run(TAPESWAP_PLAN="/dev/null", TAPESWAP_STATUS="/dev/null")
+        )
+        self.assertFalse(any("names that" in line for line in lines), lines)
+
     def test_told_before_the_program_works(self):
         """It is not over then: of a file there is one line, not two."""
         done = run("init", TAPESWAP_STATUS="/no/such/x.json")

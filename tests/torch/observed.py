@@ -199,11 +199,25 @@ def check_kinds(outcome):
         )
 
 
+def check_exit_line(outcome):
+    """It says what one observes for, and where that is."""
+    expect(
+        re.search(
+            r"\d+ ops seen, memory left alone; peak [0-9.]+ .iB in blocks; "
+            r"\d+ steps.* -> .*profile\.json$",
+            outcome.err,
+            re.M,
+        ),
+        outcome.err[-500:],
+    )
+
+
 def observed(*arguments, turns=1, keep_gradients=False, **more):
     plain, seen = pair(*arguments, **more)
     check_harmless(plain, seen)
     check_counts(seen)
     check_positions(seen)
+    check_exit_line(seen)
     check_profile(seen, turns, keep_gradients)
 
 
