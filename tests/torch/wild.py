@@ -8,6 +8,7 @@ losses and digests, within the limit, no races and no memory errors.
 import pathlib
 
 from harness import (
+    BIG_DEVICE,
     REMEDY,
     REPORTS,
     ROOT,
@@ -90,20 +91,28 @@ def compiled():
     expect(totals["captured"] and totals["graph_launches"], totals)
 
 
-def many_steps(script, *behaviours, settings=()):
+STEPS = 200
+FOR_LONG = (("WILD_STEPS", str(STEPS)), ("TAPESWAP_HELPER", "thread"))
+
+
+def many_steps(script, *behaviours, device=BIG_DEVICE, content="tags"):
     """200 turns each, with the agent's helper on a thread of its own."""
     spec = Spec(
         WORKLOADS / script,
         behaviours,
-        settings=(
-            TAGS,
-            ("WILD_STEPS", "200"),
-            ("TAPESWAP_HELPER", "thread"),
-            *settings,
-        ),
+        device=device,
+        settings=(("SIMGPU_CONTENT", content), *FOR_LONG),
         timeout=3000,
     )
-    same_within(spec, ("loss", "digest"))
+    return same_within(spec, ("loss", "digest"))
+
+
+def tables_for_long(how, *options, content="tags"):
+    outcome = many_steps(
+        "wild_tables.py", str(GROUPED), how, *options, content=content
+    )
+    pinned = outcome.status["tables"]["pinned_blocks"]
+    expect(pinned >= 3, f"{pinned} blocks pinned")
 
 
 def planned_too(script, *behaviours, settings=()):
@@ -462,6 +471,28 @@ def all_cases():
                 arguments=(script, *behaviours),
             )
             for script, *behaviours in MANY
+        ),
+        *(
+            Case(
+                f"torch/wild/many-steps/tables-{how}",
+                tables_for_long,
+                full=True,
+                arguments=(how, *options),
+            )
+            for how, *options in (
+                ("made", "--unknown"),
+                ("copied", "--unknown"),
+            )
+        ),
+        Case(
+            "torch/wild/many-steps/tables-graph",
+            lambda: tables_for_long("graph", "--unknown", content="exact"),
+            full=True,
+        ),
+        Case(
+            "torch/wild/many-steps/tensor-maps",
+            lambda: many_steps("wild_maps.py", str(MAPS), device="h200"),
+            full=True,
         ),
         *(
             Case(

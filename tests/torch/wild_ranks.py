@@ -13,7 +13,7 @@ from harness import (
     launch,
 )
 from runner import Case, expect, expect_equal
-from wild import TAGS, limit_of, limited
+from wild import FOR_LONG, STEPS, TAGS, limit_of, limited
 
 TORCHRUN = ROOT / "build/venv/bin/torchrun"
 SCRIPT = WORKLOADS / "wild_ranks.py"
@@ -25,7 +25,7 @@ NCCL = "cpu:gloo,cuda:nccl"  # what is said of objects goes through gloo
 GRADIENT_BYTES = 6 * (512 * 512 + 512) * 4
 
 
-def of_ranks(wrapped, devices, steps, mode, backend):
+def of_ranks(wrapped, devices, steps, mode, backend, more=()):
     return Spec(
         TORCHRUN,
         (
@@ -46,13 +46,15 @@ def of_ranks(wrapped, devices, steps, mode, backend):
             ("TAPESWAP_STATUS", STATUSES),
             ("TAPESWAP_PLAN", "plan-%p.json"),
             ("TAPESWAP_MODE", mode),
+            *more,
         ),
+        timeout=300 + 10 * steps,
     )
 
 
-def ranks(wrapped, devices, steps=3, mode="cap", backend="gloo"):
+def ranks(wrapped, devices, steps=3, mode="cap", backend="gloo", more=()):
     """The same losses on every rank, and each within its limit."""
-    spec = of_ranks(wrapped, devices, steps, mode, backend)
+    spec = of_ranks(wrapped, devices, steps, mode, backend, more)
     unlimited = launch(spec)
     expect_equal(unlimited.code, 0, f"exit status\n{unlimited.err[-3000:]}\n")
     expect("loss" in unlimited.out, unlimited.out)
@@ -145,6 +147,22 @@ def all_cases():
             ranks,
             full=wrapped == "sharded",
             arguments=(wrapped, 2, 3, "cap", NCCL),
+        )
+        for wrapped in ("data-parallel", "sharded")
+    ] + [
+        Case(
+            f"torch/wild/many-steps/ranks-{wrapped}-{devices}",
+            ranks,
+            full=True,
+            arguments=(wrapped, devices, STEPS, "cap", "gloo", FOR_LONG),
+        )
+        for wrapped, devices in (("data-parallel", 1), ("sharded", 2))
+    ] + [
+        Case(
+            f"torch/wild/many-steps/nccl-{wrapped}",
+            ranks,
+            full=True,
+            arguments=(wrapped, 2, STEPS, "cap", NCCL, FOR_LONG),
         )
         for wrapped in ("data-parallel", "sharded")
     ] + [

@@ -80,7 +80,9 @@ def main():
     training = Training("tables")
     torch.manual_seed(3)
     left, right, product = (
-        torch.randn(COUNT, SIZE, SIZE).cuda() for _ in range(3)
+        (torch.randn(COUNT, SIZE, SIZE) * scale).cuda()
+        # Products stay as large as their left sides, however many.
+        for scale in (1, SIZE**-0.5, 1)
     )
     for turn in turns(3):
         # Pushed out, and again once the tables are there.
