@@ -67,6 +67,22 @@ START_TEST(sizes_are_read_with_their_units)
 }
 END_TEST
 
+START_TEST(a_file_is_for_one_setting)
+{
+	ck_assert_int_eq(
+	        parse("TAPESWAP_STATUS=x.json", "TAPESWAP_PLAN=x.json"),
+	        -EINVAL);
+	ck_assert_ptr_nonnull(strstr(message, "TAPESWAP_STATUS=\"x.json\": "
+	                                      "TAPESWAP_PLAN names that"));
+	ck_assert_str_eq(config.plan, "");
+	ck_assert_int_eq(
+	        parse("TAPESWAP_STATUS=x.json", "TAPESWAP_PLAN=y.json"), 0);
+	ck_assert_int_eq(
+	        parse("TAPESWAP_STATUS=/dev/null", "TAPESWAP_PLAN=/dev/null"),
+	        0);
+}
+END_TEST
+
 /* With a comma for the point, where the machine has such a locale. */
 START_TEST(sizes_are_the_same_in_any_locale)
 {
@@ -244,6 +260,7 @@ static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, defaults_hold_without_settings);
 	tcase_add_test(tests, sizes_are_read_with_their_units);
+	tcase_add_test(tests, a_file_is_for_one_setting);
 	tcase_add_test(tests, sizes_are_the_same_in_any_locale);
 	tcase_add_test(tests, what_is_no_size_is_named_with_what_is_accepted);
 	tcase_add_test(tests, sizes_are_shown_in_what_they_are_of);
