@@ -67,7 +67,7 @@ void ts_planned_drop(struct ts_planned_entry *entry)
 
 void ts_planned_decline(struct ts_planned_entry *entry)
 {
-	ts_log(TS_LOG_DEBUG, "plan: the pager alone is as fast: %.3f ms a step",
+	ts_log(TS_LOG_INFO, "plan: the pager alone is as fast: %.3f ms a step",
 	        (double)entry->pager_ns * 1e-6);
 	entry->declined = true;
 	entry->carried = true;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +18,67 @@
 
 #define HASH_TEXT 24
 
+/*
+ * What an earlier run, or somebody else, left in the file; read once, before
+ * this run writes its own.
+ */
+static struct {
+	pthread_once_t once;
+	json_t *json; /* until it was offered; NULL: it cannot be read */
+	struct ts_input_error error; /* why */
+	/* What a run says of the times of one kind of step. */
+	char tape[HASH_TEXT], device[256];
+	uint64_t *ops_ns, step_ns;
+	size_t count;
+} found = {.once = PTHREAD_ONCE_INIT};
+
 static bool looked_at;
 /* What was found in the file is somebody's, and stays. */
 static bool is_kept;
 /* The file that is written instead. */
 static char other_path[PATH_MAX];
+
+/* Numbers of @list, which has @count of them. */
+static uint64_t *read_times(json_t *list, size_t count)
+{
+	uint64_t *times;
+	json_t *item;
+	size_t i;
+
+	if (!count || json_array_size(list) != count)
+		return NULL;
+	times = malloc(count * sizeof(*times));
+	json_array_foreach (list, i, item) {
+		if (!times || !json_is_integer(item) ||
+		        json_integer_value(item) < 0) {
+			free(times);
+			return NULL;
+		}
+		times[i] = (uint64_t)json_integer_value(item);
+	}
+	return times;
+}
+
+/* Once. */
+static void read_file(void)
+{
+	const char *path = ts_agent.config.plan, *tape, *device;
+	json_int_t step_ns;
+	json_t *list;
+
+	if (!*path || access(path, R_OK) ||
+	        ts_plan_read_tree(path, &found.json, &found.error) ||
+	        json_unpack(found.json, "{s:s, s:{s:s, s:o, s:I}}", "tape",
+	                &tape, "timed", "device", &device, "ops_ns", &list,
+	                "step_ns", &step_ns) ||
+	        step_ns <= 0)
+		return;
+	snprintf(found.tape, sizeof(found.tape), "%s", tape);
+	snprintf(found.device, sizeof(found.device), "%s", device);
+	found.count = json_array_size(list);
+	found.ops_ns = read_times(list, found.count);
+	found.step_ns = (uint64_t)step_ns;
+}
 
 /* Of shapes that take turns it counts which of them begins, too. */
 static void write_hash(const struct ts_observed *observed, char *ret_text)
@@ -116,21 +173,22 @@ bool ts_planned_file_offer(const struct ts_observed *observed,
         uint64_t *ret_moving_bytes)
 {
 	const char *path = ts_agent.config.plan, *why;
-	struct ts_input_error error;
 	json_int_t bytes = 0;
 	json_t *json;
 
 	if (looked_at)
 		return false;
 	looked_at = true;
-	if (!*path || access(path, R_OK))
+	pthread_once(&found.once, read_file);
+	json = found.json;
+	found.json = NULL;
+	if (!json && !*found.error.path)
 		return false;
-	json = json_load_file(path, 0, NULL);
 	if (!ts_json_is_of_run(json))
 		keep_file(path);
-	if (ts_plan_load(path, ret_plan, &error)) {
+	if (!json || ts_plan_from_json(json, ret_plan, &found.error)) {
 		ts_log(TS_LOG_INFO, "plan: %s holds none (%s: %s), one is made",
-		        path, error.path, error.message);
+		        path, found.error.path, found.error.message);
 		json_decref(json);
 		return false;
 	}
@@ -170,77 +228,26 @@ void ts_planned_file_say(const struct ts_planned_plan *made)
 		        path);
 }
 
-/* Numbers of @list, which has @count of them. */
-static uint64_t *read_times(json_t *list, size_t count)
-{
-	uint64_t *times;
-	json_t *item;
-	size_t i;
-
-	if (!count || json_array_size(list) != count)
-		return NULL;
-	times = malloc(count * sizeof(*times));
-	json_array_foreach (list, i, item) {
-		if (!times || !json_is_integer(item) ||
-		        json_integer_value(item) < 0) {
-			free(times);
-			return NULL;
-		}
-		times[i] = (uint64_t)json_integer_value(item);
-	}
-	return times;
-}
-
-/* What the file that a run left says of one kind of step. */
-static struct {
-	bool read;
-	char tape[HASH_TEXT], device[256];
-	uint64_t *ops_ns, step_ns;
-	size_t count;
-} told;
-
-static void read_told(void)
-{
-	const char *path = ts_agent.config.plan, *tape, *device;
-	json_t *json = NULL, *list;
-	json_int_t step_ns;
-
-	told.read = true;
-	if (*path && !access(path, R_OK))
-		json = json_load_file(path, 0, NULL);
-	if (!json_unpack(json, "{s:s, s:{s:s, s:o, s:I}}", "tape", &tape,
-	            "timed", "device", &device, "ops_ns", &list, "step_ns",
-	            &step_ns) &&
-	        step_ns > 0) {
-		snprintf(told.tape, sizeof(told.tape), "%s", tape);
-		snprintf(told.device, sizeof(told.device), "%s", device);
-		told.count = json_array_size(list);
-		told.ops_ns = read_times(list, told.count);
-		told.step_ns = (uint64_t)step_ns;
-	}
-	json_decref(json);
-}
-
 const uint64_t *ts_planned_file_times(
         uint64_t hash, size_t count, const char *device, uint64_t *ret_step_ns)
 {
 	char text[HASH_TEXT];
 
-	if (!told.read)
-		read_told();
+	pthread_once(&found.once, read_file);
 	snprintf(text, sizeof(text), "%016" PRIx64, hash);
-	if (!told.ops_ns || told.count != count || strcmp(told.tape, text) != 0)
+	if (!found.ops_ns || found.count != count ||
+	        strcmp(found.tape, text) != 0)
 		return NULL;
-	if (strcmp(told.device, device) != 0) {
+	if (strcmp(found.device, device) != 0) {
 		ts_log(TS_LOG_INFO,
 		        "plan: steps in %s were timed on a %s: they are timed",
-		        ts_agent.config.plan, told.device);
+		        ts_agent.config.plan, found.device);
 		return NULL;
 	}
-	*ret_step_ns = told.step_ns;
+	*ret_step_ns = found.step_ns;
 	ts_log(TS_LOG_DEBUG, "plan: steps were timed by the run that left %s",
 	        ts_agent.config.plan);
-	return told.ops_ns;
+	return found.ops_ns;
 }
 
 /* What was measured of the step, for the next run; NULL where some is not. */

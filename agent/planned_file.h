@@ -30,8 +30,7 @@ void ts_planned_file_say(const struct ts_planned_plan *made);
 /*
  * How long the @count ops of a step with the hash @hash take on a device of
  * that name, by the file that a run left, and a step with the pager alone; or
- * NULL. The file is read once, before this run writes its own. Any thread, one
- * at a time.
+ * NULL. The file is read once, before this run writes its own. Any thread.
  */
 const uint64_t *ts_planned_file_times(
         uint64_t hash, size_t count, const char *device, uint64_t *ret_step_ns);

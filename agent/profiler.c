@@ -305,8 +305,10 @@ static void ask_for_times(struct ts_shape *shape, struct ts_recording *step)
 	const uint64_t *ops_ns;
 	uint64_t step_ns;
 
-	if (!profiler.watch.times || shape->seen > 1 || device < 0 ||
-	        device >= TS_AGENT_DEVICES || !profiler.facts[device].known)
+	/* A profile tells what was measured in this run. */
+	if (!profiler.watch.times || *ts_agent.config.profile ||
+	        shape->seen > 1 || device < 0 || device >= TS_AGENT_DEVICES ||
+	        !profiler.facts[device].known)
 		return;
 	ops_ns = profiler.watch.times(shape->hash, shape->op_count,
 	        profiler.facts[device].name, &step_ns, profiler.watch.data);

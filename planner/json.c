@@ -186,24 +186,30 @@ int ts_json_want_object(const struct ts_json_at *at)
 	return 0;
 }
 
-int ts_json_load(const char *text, size_t length, const char *schema,
-        json_t **ret_root, struct ts_input_error *error)
+int ts_json_tree(const char *text, size_t length, json_t **ret_root,
+        struct ts_input_error *error)
 {
-	struct ts_json_at at = {.error = error};
-	const char *name = "", *version = "";
 	json_error_t parse;
 	json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &parse);
+
+	memset(error, 0, sizeof(*error));
+	*ret_root = root;
+	if (root)
+		return 0;
+	snprintf(error->path, sizeof(error->path), "$");
+	snprintf(error->message, sizeof(error->message),
+	        "line %d, column %d: %s", parse.line, parse.column, parse.text);
+	return -EINVAL;
+}
+
+int ts_json_check(
+        const json_t *root, const char *schema, struct ts_input_error *error)
+{
+	struct ts_json_at at = {.node = root, .error = error};
+	const char *name = "", *version = "";
 	int err;
 
 	memset(error, 0, sizeof(*error));
-	if (!root) {
-		snprintf(error->path, sizeof(error->path), "$");
-		snprintf(error->message, sizeof(error->message),
-		        "line %d, column %d: %s", parse.line, parse.column,
-		        parse.text);
-		return -EINVAL;
-	}
-	at.node = root;
 	err = ts_json_want_object(&at);
 	if (!err)
 		err = ts_json_text(&at, "schema", false, &name);
@@ -215,12 +221,20 @@ int ts_json_load(const char *text, size_t length, const char *schema,
 	if (!err && strncmp(version, "1.", 2))
 		err = ts_json_bad(&at, "schema_version",
 		        "want version 1, not '%.60s'", version);
-	if (err) {
-		json_decref(root);
+	return err;
+}
+
+int ts_json_load(const char *text, size_t length, const char *schema,
+        json_t **ret_root, struct ts_input_error *error)
+{
+	int err = ts_json_tree(text, length, ret_root, error);
+
+	if (err)
 		return err;
-	}
-	*ret_root = root;
-	return 0;
+	err = ts_json_check(*ret_root, schema, error);
+	if (err)
+		json_decref(*ret_root);
+	return err;
 }
 
 static int fail_file(

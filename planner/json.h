@@ -52,7 +52,12 @@ int ts_json_member(const struct ts_json_at *at, const char *key,
 struct ts_json_at ts_json_item(const struct ts_json_at *at, size_t index);
 int ts_json_want_object(const struct ts_json_at *at);
 
-/* Parses and checks `schema` and `schema_version`. The caller owns the tree. */
+/* Parses, whatever it is of; checks `schema` and `schema_version`; both. The
+ * caller owns the tree after success. */
+int ts_json_tree(const char *text, size_t length, json_t **ret_root,
+        struct ts_input_error *error);
+int ts_json_check(
+        const json_t *root, const char *schema, struct ts_input_error *error);
 int ts_json_load(const char *text, size_t length, const char *schema,
         json_t **ret_root, struct ts_input_error *error);
 /* Reads a whole file, at most 1 GiB; *ret_text is the caller's. */

@@ -176,19 +176,17 @@ static int read_totals(const struct ts_json_at *root, struct ts_plan *plan)
 	return err;
 }
 
-int ts_plan_parse(const char *text, size_t length, struct ts_plan *ret_plan,
+int ts_plan_from_json(const json_t *root, struct ts_plan *ret_plan,
         struct ts_input_error *error)
 {
 	struct ts_plan plan = {0};
-	struct ts_json_at at = {.error = error};
+	struct ts_json_at at = {.node = root, .error = error};
 	const char *name = "";
 	uint64_t n_ops = 0, n_values = 0;
-	json_t *root;
-	int err = ts_json_load(text, length, "tapeswap-plan", &root, error);
+	int err = ts_json_check(root, "tapeswap-plan", error);
 
 	if (err)
 		return err;
-	at.node = root;
 	err = ts_json_text(&at, "profile", true, &name);
 	if (!err) {
 		plan.profile_name = strdup(name);
@@ -207,7 +205,6 @@ int ts_plan_parse(const char *text, size_t length, struct ts_plan *ret_plan,
 		err = read_decisions(&at, &plan);
 	if (!err)
 		err = read_replays(&at, &plan);
-	json_decref(root);
 	if (err)
 		ts_plan_finish(&plan);
 	else
@@ -215,8 +212,21 @@ int ts_plan_parse(const char *text, size_t length, struct ts_plan *ret_plan,
 	return err;
 }
 
-int ts_plan_load(const char *path, struct ts_plan *ret_plan,
+int ts_plan_parse(const char *text, size_t length, struct ts_plan *ret_plan,
         struct ts_input_error *error)
+{
+	json_t *root;
+	int err = ts_json_tree(text, length, &root, error);
+
+	if (err)
+		return err;
+	err = ts_plan_from_json(root, ret_plan, error);
+	json_decref(root);
+	return err;
+}
+
+int ts_plan_read_tree(
+        const char *path, json_t **ret_root, struct ts_input_error *error)
 {
 	char *text;
 	size_t length;
@@ -224,8 +234,21 @@ int ts_plan_load(const char *path, struct ts_plan *ret_plan,
 
 	if (err)
 		return err;
-	err = ts_plan_parse(text, length, ret_plan, error);
+	err = ts_json_tree(text, length, ret_root, error);
 	free(text);
+	return err;
+}
+
+int ts_plan_load(const char *path, struct ts_plan *ret_plan,
+        struct ts_input_error *error)
+{
+	json_t *root;
+	int err = ts_plan_read_tree(path, &root, error);
+
+	if (err)
+		return err;
+	err = ts_plan_from_json(root, ret_plan, error);
+	json_decref(root);
 	return err;
 }
 

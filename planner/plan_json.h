@@ -19,6 +19,15 @@ int ts_plan_load(const char *path, struct ts_plan *ret_plan,
         struct ts_input_error *error);
 
 /*
+ * The same in two steps, for who looks at the rest of the file too: its tree,
+ * which is the caller's, whatever it is of; and the plan in one.
+ */
+int ts_plan_read_tree(
+        const char *path, json_t **ret_root, struct ts_input_error *error);
+int ts_plan_from_json(const json_t *root, struct ts_plan *ret_plan,
+        struct ts_input_error *error);
+
+/*
  * Checks that @plan fits @graph (made with min_gap_bytes 0), replays and all,
  * and turns it into a choice that ts_choice_init() has made room for. 0,
  * -EINVAL with @error filled, or -ENOMEM.
