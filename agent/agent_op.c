@@ -7,6 +7,7 @@
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
 #include "agent/base/peek.h"
+#include "agent/base/stack.h"
 #include "agent/declared.h"
 #include "agent/kernel.h"
 #include "agent/planned.h"
@@ -94,7 +95,11 @@ static void end_devices(struct ts_op *op, bool issued)
 /* What goes into a graph stays; what runs beside a capture does not. */
 static unsigned int flags_of(const struct ts_op *op)
 {
-	return op->capturing ? TS_BEGIN_CAPTURING : ts_agent_begin_flags();
+	unsigned int flags = op->plan ? TS_BEGIN_BY_PLAN : 0;
+
+	if (op->capturing)
+		return TS_BEGIN_CAPTURING;
+	return flags | ts_agent_begin_flags();
 }
 
 static int try_devices(
@@ -204,7 +209,8 @@ static CUresult begin_followed(struct ts_op *op)
 	return CUDA_SUCCESS;
 }
 
-CUresult ts_agent_op_begin(struct ts_op *op)
+/* Its frame holds what is wiped. */
+static CUresult __attribute__((noinline)) begin_op(struct ts_op *op)
 {
 	CUresult rc;
 
@@ -238,6 +244,14 @@ CUresult ts_agent_op_begin(struct ts_op *op)
 	return rc;
 }
 
+CUresult ts_agent_op_begin(struct ts_op *op)
+{
+	CUresult rc = begin_op(op);
+
+	ts_stack_wipe();
+	return rc;
+}
+
 /* The driver loads code, and what it needs of local memory, when it is used. */
 static void room_for_code(const struct ts_op *op)
 {
@@ -263,7 +277,7 @@ static void end_followed(struct ts_op *op, CUresult result)
 	ts_status_refresh();
 }
 
-void ts_agent_op_end(struct ts_op *op, CUresult result)
+static void __attribute__((noinline)) end_op(struct ts_op *op, CUresult result)
 {
 	if (!wants_uses(op)) {
 		end_followed(op, result);
@@ -282,6 +296,12 @@ void ts_agent_op_end(struct ts_op *op, CUresult result)
 		ts_agent_scan_written(op);
 	ts_op_finish(op);
 	ts_status_refresh();
+}
+
+void ts_agent_op_end(struct ts_op *op, CUresult result)
+{
+	end_op(op, result);
+	ts_stack_wipe();
 }
 
 void ts_agent_touch(struct ts_op *op, CUdeviceptr address, size_t bytes,

@@ -339,8 +339,8 @@ bool ts_op_skip_unused(struct ts_op *op)
 	for (size_t i = 0; i < op->count; i++) {
 		if (op->uses[i].unused)
 			op->ranges[i].bytes = 0;
-		else
-			doubtful |= op->uses[i].doubtful;
+		op->ranges[i].doubtful = op->uses[i].doubtful;
+		doubtful |= op->uses[i].doubtful && !op->uses[i].unused;
 	}
 	return doubtful;
 }

@@ -294,6 +294,7 @@ static bool take_up(struct ts_pager *pager)
 	atomic_store(&ts_planned.missed, 0);
 	atomic_store(&ts_planned.doubted, 0);
 	ts_enforce_astray(pager);
+	ts_enforce_missed(pager);
 	ts_planned_cache_touch(&ts_planned.cache, entry);
 	ts_planned.told = entry;
 	return true;
@@ -352,6 +353,7 @@ static void end_step(struct ts_pager *pager)
 {
 	struct ts_planned_entry *entry = ts_planned.now;
 	uint64_t astray = ts_enforce_astray(pager);
+	uint64_t certain = ts_enforce_missed(pager);
 	unsigned int missed = atomic_exchange(&ts_planned.missed, 0);
 
 	ts_planned.at = 0;
@@ -375,16 +377,19 @@ static void end_step(struct ts_pager *pager)
 	ts_planned.figures.astray += astray;
 	ts_planned.figures.missed += missed;
 	ts_planned.figures.doubted += atomic_exchange(&ts_planned.doubted, 0);
-	/* The pager helps out; that is dear only where it is often. */
-	if (astray + missed <= entry->follow.n_ops / FEW_OF + FEW) {
+	/*
+	 * The pager helps out; that is dear only where it is often. Where
+	 * doubtful words lead no other plan knows better.
+	 */
+	if (astray + certain <= entry->follow.n_ops / FEW_OF + FEW) {
 		entry->carried = true;
 		entry->bad_steps = 0;
 		return;
 	}
 	entry->bad_steps++;
 	ts_log(TS_LOG_DEBUG,
-	        "plan: %u ops found pages missing, %u pages astray", missed,
-	        (unsigned int)astray);
+	        "plan: %u ops found pages missing, %u pages astray",
+	        (unsigned int)certain, (unsigned int)astray);
 	if (entry->bad_steps < BAD_STEPS_MAX)
 		return;
 	/* Chunks may have changed hands; then addresses may have moved. */

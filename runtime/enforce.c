@@ -2,6 +2,9 @@
 /* A step by the plan: pages leave and come before ops. */
 #include "runtime/enforce.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "runtime/enforce_internal.h"
 
 static bool may_leave(const struct ts_page *page)
@@ -97,8 +100,135 @@ int ts_enforce_move(struct ts_pager *pager, struct ts_enforce *enforce,
 	return rc ? rc : flush(pager);
 }
 
+/* ------------------------------------------------------------- off the plan */
+
+/* The strip that the page at @address is in, or NULL. */
+static const struct ts_plan_move *strip_of(
+        const struct ts_pager *pager, uint64_t address)
+{
+	const struct ts_enforce *enforce = pager->enforce;
+	uint32_t low = 0, high = enforce->n_strips;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct ts_plan_move *strip = &enforce->strips[middle];
+
+		if (address < strip->address)
+			high = middle;
+		else if (address - strip->address >=
+		         strip->pages * pager->unit_bytes)
+			low = middle + 1;
+		else
+			return strip;
+	}
+	return NULL;
+}
+
+/* Whether the plan has strip @strip resident before op @index. */
+static bool is_there(
+        const struct ts_enforce *enforce, uint32_t strip, uint32_t index)
+{
+	bool there = false;
+
+	for (uint32_t i = enforce->first_stay[strip];
+	        i < enforce->first_stay[strip + 1]; i++)
+		there |= enforce->stays[i].take_op <= index &&
+		         index < enforce->stays[i].release_op;
+	return there;
+}
+
+static int note_displaced(
+        struct ts_enforce *enforce, const struct ts_page *page)
+{
+	size_t n = atomic_load(&enforce->n_displaced);
+
+	if (n == enforce->displaced_room) {
+		size_t room = 2 * n + 64;
+		struct ts_plan_move *more = realloc(
+		        enforce->displaced, room * sizeof(*enforce->displaced));
+
+		if (!more)
+			return -ENOMEM;
+		enforce->displaced = more;
+		enforce->displaced_room = room;
+	}
+	enforce->displaced[n] = (struct ts_plan_move){
+	        .address = page->address, .pages = 1, .take = true};
+	atomic_store(&enforce->n_displaced, n + 1);
+	return 0;
+}
+
+/* True where an op uses for certain what is not there. */
+static bool misses(
+        struct ts_pager *pager, const struct ts_range *ranges, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct ts_cursor cursor = ts_cursor_at(&ranges[i], 1);
+		struct ts_page *page;
+
+		while (!ranges[i].doubtful &&
+		        (page = ts_cursor_next(pager, &cursor)))
+			if (!page->resident)
+				return true;
+	}
+	return false;
+}
+
+void ts_enforce_make_way(
+        struct ts_pager *pager, const struct ts_range *ranges, size_t count)
+{
+	struct ts_enforce *enforce = pager->enforce;
+	struct ts_shortage shortage = {0};
+	int rc = 0;
+
+	enforce->missed += misses(pager, ranges, count);
+	pager->victims.count = 0;
+	for (size_t i = 0; i < pager->missing.count && !rc; i++) {
+		struct ts_page *page = pager->missing.items[i];
+		struct ts_page *tenant =
+		        page->mapping ? page->mapping->tenant : NULL;
+
+		/* Two of them may have one chunk between them. */
+		if (!tenant || !may_leave(tenant) || tenant->chosen)
+			continue;
+		rc = ts_pages_add(&pager->victims, tenant);
+		tenant->chosen = !rc;
+		if (!rc && strip_of(pager, tenant->address))
+			rc = note_displaced(enforce, tenant);
+	}
+	for (size_t i = 0; i < pager->victims.count; i++)
+		pager->victims.items[i]->chosen = false;
+	/* What stays where it is is passed by later, too. */
+	if (!rc && pager->victims.count)
+		ts_pager_evict(pager, &shortage);
+	pager->victims.count = 0;
+}
+
+/* What had made way comes back, where the plan has it before op @index. */
+static int bring_back(
+        struct ts_pager *pager, struct ts_enforce *enforce, uint32_t index)
+{
+	size_t n = atomic_exchange(&enforce->n_displaced, 0);
+
+	pager->victims.count = 0;
+	pager->missing.count = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct ts_plan_move *move = &enforce->displaced[i];
+		const struct ts_plan_move *strip =
+		        strip_of(pager, move->address);
+
+		if (is_there(enforce, (uint32_t)(strip - enforce->strips),
+		            index))
+			collect(pager, enforce, move);
+	}
+	return flush(pager);
+}
+
+/* ------------------------------------------------------------ by the plan */
+
+/* Op @index comes next. */
 static void move_all(struct ts_pager *pager, struct ts_enforce *enforce,
-        const struct ts_plan_move *moves, uint32_t count)
+        uint32_t index, const struct ts_plan_move *moves, uint32_t count)
 {
 	bool entered;
 	int rc;
@@ -106,7 +236,9 @@ static void move_all(struct ts_pager *pager, struct ts_enforce *enforce,
 	ts_mutex_lock(&pager->gate);
 	entered = ts_pager_enter_context(pager);
 	ts_mutex_lock(&pager->lock);
-	rc = ts_enforce_move(pager, enforce, moves, count, false);
+	rc = bring_back(pager, enforce, index);
+	if (!rc)
+		rc = ts_enforce_move(pager, enforce, moves, count, false);
 	if (!rc)
 		rc = ts_enforce_move(pager, enforce, moves, count, true);
 	/* The pager brings what is missing then. */
@@ -125,22 +257,17 @@ bool ts_enforce_op(struct ts_pager *pager, uint32_t index)
 		return false;
 	first = enforce->first_move[index];
 	count = enforce->first_move[index + 1] - first;
-	if (count)
-		move_all(pager, enforce, &enforce->moves[first], count);
-	return count;
+	if (!count && !atomic_load_explicit(
+	                      &enforce->n_displaced, memory_order_relaxed))
+		return false;
+	move_all(pager, enforce, index, &enforce->moves[first], count);
+	return true;
 }
 
 void ts_enforce_state(struct ts_enforce *enforce, uint32_t index)
 {
-	for (uint32_t s = 0; s < enforce->n_strips; s++) {
-		bool there = false;
-
-		for (uint32_t i = enforce->first_stay[s];
-		        i < enforce->first_stay[s + 1]; i++)
-			there |= enforce->stays[i].take_op <= index &&
-			         index < enforce->stays[i].release_op;
-		enforce->strips[s].take = there;
-	}
+	for (uint32_t s = 0; s < enforce->n_strips; s++)
+		enforce->strips[s].take = is_there(enforce, s, index);
 }
 
 void ts_enforce_resume(struct ts_pager *pager, uint32_t index)
@@ -150,7 +277,7 @@ void ts_enforce_resume(struct ts_pager *pager, uint32_t index)
 	if (!enforce)
 		return;
 	ts_enforce_state(enforce, index);
-	move_all(pager, enforce, enforce->strips, enforce->n_strips);
+	move_all(pager, enforce, index, enforce->strips, enforce->n_strips);
 }
 
 uint64_t ts_enforce_astray(struct ts_pager *pager)
@@ -165,6 +292,20 @@ uint64_t ts_enforce_astray(struct ts_pager *pager)
 	enforce->astray = 0;
 	ts_mutex_unlock(&pager->lock);
 	return astray;
+}
+
+uint64_t ts_enforce_missed(struct ts_pager *pager)
+{
+	struct ts_enforce *enforce = pager->enforce;
+	uint64_t missed;
+
+	if (!enforce)
+		return 0;
+	ts_mutex_lock(&pager->lock);
+	missed = enforce->missed;
+	enforce->missed = 0;
+	ts_mutex_unlock(&pager->lock);
+	return missed;
 }
 
 uint64_t ts_enforce_disturbed(struct ts_pager *pager)

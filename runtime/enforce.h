@@ -82,6 +82,21 @@ uint64_t ts_enforce_disturbed(struct ts_pager *pager);
  */
 int ts_enforce_others(struct ts_pager *pager, uint64_t *ret_bytes);
 
+/*
+ * The pages in the pager's list of missing ones, which an op of the step with
+ * @ranges needs though the plan has them away: what is in their chunks goes, as
+ * far as it can, so that nothing has to be mapped, and comes back before the
+ * next op. Gate and lock held, the lock let go meanwhile.
+ */
+void ts_enforce_make_way(
+        struct ts_pager *pager, const struct ts_range *ranges, size_t count);
+
+/*
+ * How many ops since last asked found missing what they use for certain, not
+ * by doubtful ranges alone.
+ */
+uint64_t ts_enforce_missed(struct ts_pager *pager);
+
 /* What is mapped at a page is taken away. Gate held. */
 void ts_enforce_disturb(struct ts_pager *pager);
 

@@ -95,6 +95,7 @@ static void destroy(struct ts_enforce *enforce)
 	free(enforce->strips);
 	free(enforce->stays);
 	free(enforce->first_stay);
+	free(enforce->displaced);
 	free(enforce);
 }
 

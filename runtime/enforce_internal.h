@@ -3,6 +3,8 @@
 #ifndef TS_ENFORCE_INTERNAL_H
 #define TS_ENFORCE_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "runtime/enforce.h"
 #include "runtime/pager_internal.h"
 
@@ -27,7 +29,15 @@ struct ts_enforce {
 	/* Of the strips, as in the page plan. */
 	struct ts_plan_stay *stays;
 	uint32_t *first_stay; /* n_strips + 1 offsets */
+	/*
+	 * Pages that had to make way for what the plan does not have there,
+	 * as moves; they come back before the next op of the step.
+	 */
+	struct ts_plan_move *displaced;
+	size_t displaced_room;
+	_Atomic size_t n_displaced; /* may be read without the gate */
 	uint64_t astray;
+	uint64_t missed; /* ops that found missing what they use for certain */
 	uint64_t disturbed; /* pages that lost what was mapped under them */
 };
 

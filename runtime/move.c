@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "agent/base/stack.h"
 #include "runtime/enforce.h"
 #include "runtime/pager_internal.h"
 
@@ -282,6 +283,7 @@ CUresult ts_copies_issue(struct ts_pager *pager, bool out, uint64_t *ret_batch)
 	const struct ts_fence after = pager->copies.after;
 	CUresult rc;
 
+	ts_stack_soil();
 	*ret_batch = queue->issued;
 	if (!pager->copies.count)
 		return CUDA_SUCCESS;

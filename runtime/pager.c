@@ -510,6 +510,9 @@ static int bring_missing(struct ts_pager *pager, const struct ts_range *ranges,
 
 	if (!rc)
 		rc = collect(pager, ranges, count, &need);
+	if (!rc && pager->enforce && flags & TS_BEGIN_BY_PLAN &&
+	        !(flags & TS_BEGIN_ANY_CAPTURE))
+		ts_enforce_make_way(pager, ranges, count);
 	/* Again where the device turns out to be fuller than it says. */
 	do {
 		if (!rc || rc == -EAGAIN)

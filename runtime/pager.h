@@ -43,7 +43,8 @@ enum ts_access {
 struct ts_range {
 	uint64_t address, bytes;
 	enum ts_access access;
-	int device; /* ranges of other devices are skipped */
+	int device;    /* ranges of other devices are skipped */
+	bool doubtful; /* the op may not use it after all */
 };
 
 enum ts_short_of {
@@ -111,6 +112,7 @@ enum ts_begin_flags {
 	/* Others capture: only what surely no op uses may be moved out. */
 	TS_BEGIN_BESIDE_CAPTURE = 4,
 	TS_BEGIN_ANY_CAPTURE = TS_BEGIN_CAPTURING | TS_BEGIN_BESIDE_CAPTURE,
+	TS_BEGIN_BY_PLAN = 8, /* of the step that the plan in force is for */
 };
 
 /*

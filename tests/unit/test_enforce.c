@@ -273,6 +273,58 @@ START_TEST(pages_taken_meanwhile_come_back_another_way)
 }
 END_TEST
 
+/* An op of the step that has one range, of what is read. */
+static void read_beside(uint64_t address, bool doubtful)
+{
+	struct ts_range one = range(address, BLOCK);
+	struct ts_shortage shortage;
+	uint64_t in = 0, out = 0;
+
+	one.access = TS_ACCESS_READ;
+	one.doubtful = doubtful;
+	ck_assert_int_eq(ts_pager_begin(pager, &one, 1, TS_BEGIN_BY_PLAN,
+	                         STREAM_A, &in, &out, &shortage),
+	        0);
+	ts_pager_end(pager, &one, 1, STREAM_A, true);
+}
+
+/* What the plan has away is used: it comes, and all goes on by the plan. */
+START_TEST(pages_used_off_the_plan_make_way_again)
+{
+	unsigned int maps, unmaps;
+
+	/* Not one page more than the plan takes. */
+	start(35);
+	step_by_pager();
+	adopt();
+	step_by_plan();
+	maps = fake_gpu.maps;
+	unmaps = fake_gpu.unmaps;
+	for (int at = LOSS; at < OPS; at++) {
+		for (int i = 0; i < OPS; i++) {
+			struct ts_pager_stats before;
+
+			ts_enforce_op(pager, (uint32_t)i);
+			before = stats();
+			op(i);
+			ck_assert_uint_eq(stats().in_bytes, before.in_bytes);
+			if (i != at)
+				continue;
+			read_beside(parameter(), at % 2);
+			ck_assert_uint_eq(stats().in_bytes,
+			        before.in_bytes + (at < OPS - 1 ? BLOCK : 0));
+			ck_assert_uint_eq(ts_enforce_missed(pager),
+			        !(at % 2) && at < OPS - 1);
+		}
+	}
+	ck_assert_uint_eq(fake_gpu.maps, maps);
+	ck_assert_uint_eq(fake_gpu.unmaps, unmaps);
+	ck_assert_uint_eq(ts_enforce_astray(pager), 0);
+	ck_assert_uint_eq(ts_enforce_disturbed(pager), 0);
+	end();
+}
+END_TEST
+
 /* What an op just uses, and what is pinned, stays. */
 START_TEST(pages_in_use_do_not_leave)
 {
@@ -358,6 +410,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, step_left_in_the_middle_loses_nothing);
 	tcase_add_test(tests, step_left_in_the_middle_begins_anew);
 	tcase_add_test(tests, pages_taken_meanwhile_come_back_another_way);
+	tcase_add_test(tests, pages_used_off_the_plan_make_way_again);
 	tcase_add_test(tests, pages_in_use_do_not_leave);
 	tcase_add_test(tests, stale_plan_costs_time_only);
 	tcase_add_test(tests, every_failing_call_is_made_good);
