@@ -21,19 +21,30 @@ static bool is_wanted(void)
 	return !ts_agent.ops->func_param_info;
 }
 
-/* That of the first device: layouts are the same on all. */
+static int attribute(CUdevice_attribute attribute, CUdevice device)
+{
+	int value = 0;
+
+	if (ts_agent.ops->device_attribute(&value, attribute, device) !=
+	        CUDA_SUCCESS)
+		return 0;
+	return value;
+}
+
+/*
+ * That of the context's device, which a module's code is chosen for. A library
+ * is for all devices, and may be loaded without a context: its kernels' layouts
+ * are those for the current device then, or for the first.
+ */
 static int capability(void)
 {
-	int major = 0, minor = 0;
+	CUdevice device;
 
-	if (ts_agent.ops->device_attribute(&major,
-	            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-	            0) != CUDA_SUCCESS ||
-	        ts_agent.ops->device_attribute(&minor,
-	                CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-	                0) != CUDA_SUCCESS)
-		return 0;
-	return 10 * major + minor;
+	if (ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS)
+		device = 0;
+	return 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+	                    device) +
+	       attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
 }
 
 static void load(const void *handle, const void *image, size_t bytes)
