@@ -13,7 +13,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "agent/agent_internal.h"
 #include "tests/simgpu/clients/code_images.h"
 
 #define THREADS      3
@@ -22,6 +24,7 @@
 #define WORDS        (BUFFER_BYTES / 4)
 #define PIECE_WORDS  (WORDS / 4) /* of uploads that keep their bytes */
 #define POOL_BYTES   (1u << 20)
+#define TABLE_BYTES  512
 #define ROUNDS       16
 
 static CUcontext context;
@@ -154,21 +157,34 @@ static void launch(struct worker *worker, CUdeviceptr address)
 	        kernel, 1, 1, 1, 32, 1, 1, 0, worker->stream, params, NULL));
 }
 
-/* What the graph uses stays until it is gone. */
-static void replay(struct worker *worker, int at)
+/*
+ * What the graph uses stays until it is gone. A kernel of it writes a table, in
+ * which the address of another buffer turns up: that stays until it is freed.
+ */
+static void replay(struct worker *worker, int at, int named)
 {
 	CUgraphExec instance;
+	CUdeviceptr table;
 	CUgraph graph;
 
+	MUST(cuMemAlloc(&table, TABLE_BYTES));
+	memcpy(worker->host, &worker->buffers[named], sizeof(CUdeviceptr));
 	MUST(cuStreamBeginCapture(
 	        worker->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 	fill(worker, at);
+	launch(worker, table);
+	MUST(cuMemcpyHtoDAsync(
+	        table, worker->host, sizeof(CUdeviceptr), worker->stream));
 	MUST(cuStreamEndCapture(worker->stream, &graph));
 	MUST(cuGraphInstantiate(&instance, graph, 0));
-	MUST(cuGraphLaunch(instance, worker->stream));
+	for (int i = 0; i < 2; i++)
+		MUST(cuGraphLaunch(instance, worker->stream));
 	MUST(cuStreamSynchronize(worker->stream));
 	MUST(cuGraphExecDestroy(instance));
 	MUST(cuGraphDestroy(graph));
+	MUST(cuMemFree(table));
+	check(worker, named);
+	renew(worker, named);
 }
 
 static void *work(void *data)
@@ -200,7 +216,7 @@ static void *work(void *data)
 			ask(worker);
 		/* One thread: the others go on beside a capture. */
 		if (worker->number == 0 && round % 16 == 8)
-			replay(worker, next);
+			replay(worker, next, at);
 		check(worker, (round + 2) % BUFFERS);
 	}
 	for (int i = 0; i < BUFFERS; i++)
@@ -225,5 +241,9 @@ int main(int argc, char **argv)
 	}
 	for (unsigned int i = 0; i < THREADS; i++)
 		pthread_join(workers[i].thread, NULL);
+	if (!atomic_load(&ts_agent.tables.pinned)) {
+		printf("no table was found in a graph\n");
+		return 1;
+	}
 	return 0;
 }
