@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Ranks that torchrun starts, each with a limit of its own."""
 
+import re
 from dataclasses import replace
 
 from harness import (
@@ -85,6 +86,18 @@ def ranks(wrapped, devices, steps=3, mode="cap", backend="gloo", more=()):
             expect_equal(
                 plan["missed"] + plan["astray"], 0, "pages not there"
             )
+    return outcome
+
+
+def graphed():
+    """Gradients that a graph adds up: each rank has the other's in them."""
+    outcome = ranks("graphed", 2, backend=NCCL)
+    found = re.findall(r"^rank \d graphed digest (\w+)$", outcome.out, re.M)
+    expect_equal(len(found), RANKS, f"digests in\n{outcome.out}\n")
+    expect_equal(len(set(found)), 1, "different parameters")
+    for status in outcome.statuses:
+        totals = status["totals"]
+        expect(totals["captured"] and totals["graph_launches"], totals)
 
 
 def observed():
@@ -149,6 +162,8 @@ def all_cases():
             arguments=(wrapped, 2, 3, "cap", NCCL),
         )
         for wrapped in ("data-parallel", "sharded")
+    ] + [
+        Case("torch/wild/nccl/graphed", graphed, full=True),
     ] + [
         Case(
             f"torch/wild/many-steps/ranks-{wrapped}-{devices}",

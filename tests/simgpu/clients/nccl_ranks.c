@@ -332,6 +332,45 @@ static void work_to_the_end(void)
 	DONE(ncclCommDestroy(comm[1]));
 }
 
+/* What a graph adds up is what is there when it is launched. */
+static void launch_graphs(int rank)
+{
+	static const uint32_t ones = 0x3f800000; /* 1.f */
+	CUstream at = stream[rank];
+	CUgraphExec instance;
+	CUgraph graph;
+
+	OK(cuStreamBeginCapture(at, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	DONE(ncclAllReduce(FROM(rank), TO(rank), COUNT, ncclFloat32, ncclSum,
+	        comm[rank], at));
+	DONE(ncclAllReduce(TO(rank), TO(rank), COUNT / 2, ncclFloat32, ncclSum,
+	        comm[rank], at));
+	OK(cuStreamEndCapture(at, &graph));
+	OK(cuGraphInstantiate(&instance, graph, 0));
+	OK(cuGraphDestroy(graph));
+	holds(rank, 5, 0);
+	OK(cuGraphLaunch(instance, at));
+	holds(rank, 5, 2 * 3010);
+	holds(rank, COUNT - 1, 3000 + 2 * (COUNT - 1));
+	OK(cuMemsetD32Async(from[rank], ones, COUNT, at));
+	/* One that is in no graph comes between. */
+	DONE(ncclAllReduce(FROM(rank), TO(rank), COUNT, ncclFloat32, ncclMax,
+	        comm[rank], at));
+	holds(rank, 5, 1);
+	for (int i = 0; i < 100; i++)
+		OK(cuGraphLaunch(instance, at));
+	holds(rank, 5, 4);
+	holds(rank, COUNT - 1, 2);
+	OK(cuGraphExecDestroy(instance));
+}
+
+static void launch_graphs_to_the_end(void)
+{
+	begin(1);
+	launch_graphs(1);
+	DONE(ncclCommDestroy(comm[1]));
+}
+
 static void end_at_once(void)
 {
 	begin(1);
@@ -345,6 +384,19 @@ START_TEST(processes_exchange_what_they_hold)
 
 	begin(0);
 	work(0);
+	DONE(ncclCommDestroy(comm[0]));
+	ck_assert_int_eq(waitpid(other, &status, 0), other);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(collectives_in_graphs)
+{
+	pid_t other = start_other(launch_graphs_to_the_end);
+	int status;
+
+	begin(0);
+	launch_graphs(0);
 	DONE(ncclCommDestroy(comm[0]));
 	ck_assert_int_eq(waitpid(other, &status, 0), other);
 	ck_assert_int_eq(status, 0);
@@ -415,6 +467,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "processes")) {
 		tcase_add_test(tests, processes_exchange_what_they_hold);
+		tcase_add_test(tests, collectives_in_graphs);
 		tcase_add_test(tests, a_process_that_ends_is_noticed);
 		tcase_add_test(tests, a_place_is_one_rank_s);
 	} else {

@@ -28,11 +28,10 @@ static bool is_send(const struct sg_launch *launch)
 }
 
 /* NULL: another program's kernel of that name. */
-static const struct simnccl_work *work_of(const struct sg_launch *launch)
+static struct simnccl_work *work_of(const struct sg_launch *launch)
 {
-	const struct simnccl_work *work =
-	        (const struct simnccl_work *)(uintptr_t)sg_param_word(
-	                launch, 0, 0);
+	struct simnccl_work *work =
+	        (struct simnccl_work *)(uintptr_t)sg_param_word(launch, 0, 0);
 
 	return work && work->magic == SIMNCCL_MAGIC ? work : NULL;
 }
@@ -267,16 +266,20 @@ static void run_exact(const struct simnccl_part *part, bool send)
 bool sg_collective_run(const struct sg_launch *launch)
 {
 	const struct sg_kernel_row *row = sg_kernel_find(launch->fn);
-	const struct simnccl_work *work;
+	struct simnccl_work *work;
 
 	if (!row || row->rule != SG_RULE_COLLECTIVE)
 		return false;
 	work = work_of(launch);
+	if (work && work->before)
+		work->before(work);
 	for (unsigned i = 0; work && i < work->count; i++) {
 		if (sg_content_exact())
 			run_exact(&work->parts[i], is_send(launch));
 		else
 			run_tags(&work->parts[i], is_send(launch));
 	}
+	if (work && work->after)
+		work->after(work);
 	return work != NULL;
 }

@@ -84,44 +84,94 @@ void sg_nccl_unload(struct sg_nccl_comm *comm)
 	if (comm->buffer)
 		driver->cuMemFree(comm->buffer);
 	driver->cuModuleUnload(comm->module);
+	sg_nccl_captured_free(comm);
 	comm->module = NULL;
 	comm->buffer = 0;
 	leave(comm, before);
 }
 
-static int launch(struct sg_nccl_task *task, enum sg_nccl_kernel kernel,
-        struct simnccl_work *work)
+static CUresult issue(struct sg_nccl_task *task, enum sg_nccl_kernel kernel,
+        const struct simnccl_work *work)
+{
+	struct sg_nccl_comm *comm = task->comm;
+	uint64_t at = (uint64_t)(uintptr_t)work;
+	void *params[] = {&at, &comm->buffer};
+
+	return sg_blas_driver()->cuLaunchKernel(comm->functions[kernel],
+	        CHANNELS, 1, 1, THREADS, 1, 1, 0, task->stream, params, NULL);
+}
+
+/* After what the communicator launched before. */
+static CUresult launch_in_order(struct sg_nccl_task *task,
+        enum sg_nccl_kernel kernel, const struct simnccl_work *work)
 {
 	struct sg_nccl_comm *comm = task->comm;
 	const struct sg_blas_driver *driver = sg_blas_driver();
-	uint64_t at = (uint64_t)(uintptr_t)work;
-	void *params[] = {&at, &comm->buffer};
-	CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-	CUcontext before;
-	CUresult result = enter(comm, &before);
+	CUresult result = CUDA_SUCCESS;
 
-	if (result != CUDA_SUCCESS)
-		return sg_blas_errno(result);
-	result = driver->cuStreamIsCapturing(task->stream, &capture);
-	if (capture != CU_STREAM_CAPTURE_STATUS_NONE) {
-		leave(comm, before);
-		return sg_blas_unsupported("nccl", "a collective in a graph");
-	}
-	if (result == CUDA_SUCCESS && comm->last_stream != task->stream)
+	if (comm->last_stream != task->stream)
 		result = driver->cuStreamWaitEvent(
 		        task->stream, comm->last, CU_EVENT_WAIT_DEFAULT);
 	if (result == CUDA_SUCCESS)
-		result = driver->cuLaunchKernel(comm->functions[kernel],
-		        CHANNELS, 1, 1, THREADS, 1, 1, 0, task->stream, params,
-		        NULL);
+		result = issue(task, kernel, work);
 	if (result == CUDA_SUCCESS)
 		result = driver->cuEventRecord(comm->last, task->stream);
 	comm->last_stream = task->stream;
+	return result;
+}
+
+static int launch(struct sg_nccl_task *task, enum sg_nccl_kernel kernel,
+        const struct simnccl_work *work)
+{
+	CUcontext before;
+	CUresult result = enter(task->comm, &before);
+
+	if (result != CUDA_SUCCESS)
+		return sg_blas_errno(result);
+	result = launch_in_order(task, kernel, work);
+	leave(task->comm, before);
+	return sg_blas_errno(result);
+}
+
+/* @ret_captures: what is launched on the task's stream goes into a graph. */
+static int look(const struct sg_nccl_task *task, bool *ret_captures)
+{
+	CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+	CUcontext before;
+	CUresult result = enter(task->comm, &before);
+
+	if (result != CUDA_SUCCESS)
+		return sg_blas_errno(result);
+	result = sg_blas_driver()->cuStreamIsCapturing(task->stream, &capture);
+	leave(task->comm, before);
+	*ret_captures = capture != CU_STREAM_CAPTURE_STATUS_NONE;
+	return sg_blas_errno(result);
+}
+
+static int launch_captured(
+        struct sg_nccl_task *task, enum sg_nccl_kernel kernel)
+{
+	struct sg_nccl_comm *comm = task->comm;
+	const struct simnccl_work *work;
+	CUcontext before;
+	CUresult result;
+
+	if (sg_nccl_room_has_beside(comm->room, comm->rank))
+		return sg_blas_unsupported("nccl",
+		        "a collective in a graph, of ranks that are "
+		        "in one process");
+	work = sg_nccl_capture(task, kernel);
+	if (!work)
+		return -ENOMEM;
+	result = enter(comm, &before);
+	if (result != CUDA_SUCCESS)
+		return sg_blas_errno(result);
+	result = issue(task, kernel, work);
 	leave(comm, before);
 	return sg_blas_errno(result);
 }
 
-static struct simnccl_part *ranges(
+struct simnccl_part *sg_nccl_ranges(
         const struct sg_nccl_part *parts, unsigned count)
 {
 	struct simnccl_part *made = calloc(count, sizeof(*made));
@@ -134,7 +184,7 @@ static struct simnccl_part *ranges(
 	return made;
 }
 
-static void free_ranges(struct simnccl_part *parts, unsigned count)
+void sg_nccl_ranges_free(struct simnccl_part *parts, unsigned count)
 {
 	for (unsigned i = 0; parts && i < count; i++) {
 		for (unsigned k = 0; parts[i].messages && k < parts[i].sources;
@@ -150,16 +200,20 @@ int sg_nccl_task_send(struct sg_nccl_task *task)
 	struct simnccl_work work = {
 	        .magic = SIMNCCL_MAGIC, .count = task->sent};
 	struct sg_nccl_comm *comm = task->comm;
+	bool captures;
 	int err;
 
 	if (!task->sent)
 		return 0;
-	work.parts = ranges(task->sends, task->sent);
+	err = look(task, &captures);
+	if (err || captures)
+		return err ? err : launch_captured(task, SG_NCCL_K_SEND);
+	work.parts = sg_nccl_ranges(task->sends, task->sent);
 	err = work.parts ? launch(task, SG_NCCL_K_SEND, &work) : -ENOMEM;
 	for (unsigned i = 0; i < task->sent && !err; i++)
 		err = sg_nccl_send(comm->room, comm->rank,
 		        task->sends[i].peers[0], work.parts[i].messages);
-	free_ranges(work.parts, task->sent);
+	sg_nccl_ranges_free(work.parts, task->sent);
 	return err;
 }
 
@@ -169,11 +223,15 @@ int sg_nccl_task_receive(struct sg_nccl_task *task)
 	        .wire_bytes = task->wire_bytes,
 	        .count = task->received};
 	struct sg_nccl_comm *comm = task->comm;
-	int err = 0;
+	bool captures;
+	int err;
 
 	if (!task->received)
 		return 0;
-	work.parts = ranges(task->receives, task->received);
+	err = look(task, &captures);
+	if (err || captures)
+		return err ? err : launch_captured(task, SG_NCCL_K_RECEIVE);
+	work.parts = sg_nccl_ranges(task->receives, task->received);
 	if (!work.parts)
 		return -ENOMEM;
 	for (unsigned i = 0; i < task->received; i++)
@@ -183,6 +241,6 @@ int sg_nccl_task_receive(struct sg_nccl_task *task)
 			        &work.parts[i].messages[k]);
 	if (!err)
 		err = launch(task, SG_NCCL_K_RECEIVE, &work);
-	free_ranges(work.parts, task->received);
+	sg_nccl_ranges_free(work.parts, task->received);
 	return err;
 }

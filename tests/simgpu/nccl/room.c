@@ -208,6 +208,14 @@ bool sg_nccl_room_aborted(struct sg_nccl_room *room)
 	return atomic_load(&room->aborted);
 }
 
+bool sg_nccl_room_has_beside(const struct sg_nccl_room *room, unsigned rank)
+{
+	for (unsigned i = 0; i < room->ranks; i++)
+		if (i != rank && room->rank[i].process == getpid())
+			return true;
+	return false;
+}
+
 unsigned sg_nccl_room_ranks(const struct sg_nccl_room *room)
 {
 	return room->ranks;

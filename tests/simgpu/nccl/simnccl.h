@@ -3,7 +3,7 @@
  * The simulated NCCL: ranks in one process or several exchange what their
  * devices hold. room.c has the memory that the ranks of a communicator share,
  * comm.c communicators, collective.c the calls that move data, group.c when
- * they are launched, launch.c the launches.
+ * they are launched, launch.c the launches, captured.c those in graphs.
  *
  * A collective is two launches on its rank's stream: simnccl_send takes what
  * the rank gives, then the calling thread waits for the other ranks' part of it
@@ -53,6 +53,8 @@ bool sg_nccl_room_aborted(struct sg_nccl_room *room);
 /* Gives the place up and closes the room; waits first until what the rank has
  * sent is taken or nobody is left to take it. */
 void sg_nccl_room_leave(struct sg_nccl_room *room, unsigned rank);
+/* Is another rank of this process? */
+bool sg_nccl_room_has_beside(const struct sg_nccl_room *room, unsigned rank);
 unsigned sg_nccl_room_ranks(const struct sg_nccl_room *room);
 
 /*
@@ -86,6 +88,7 @@ struct sg_nccl_comm {
 	/* Launches come one after the other, whatever their streams. */
 	CUstream last_stream;
 	CUevent last;
+	struct sg_nccl_captured *captured; /* captured.c's */
 	_Atomic int error; /* ncclResult_t of its last failure */
 };
 
@@ -121,6 +124,18 @@ void sg_nccl_task_free(struct sg_nccl_task *task);
 int sg_nccl_group_join(struct sg_nccl_comm *comm);
 /* Is the thread in a group? */
 bool sg_nccl_grouped(void);
+
+/* Ranges of parts with places for their messages; NULL: no memory. */
+struct simnccl_part *sg_nccl_ranges(
+        const struct sg_nccl_part *parts, unsigned count);
+/* With their messages; NULL is none. */
+void sg_nccl_ranges_free(struct simnccl_part *parts, unsigned count);
+
+/* Half of a task as work that a graph may carry out again and again, until its
+ * communicator goes; NULL: no memory. */
+struct simnccl_work *sg_nccl_capture(
+        struct sg_nccl_task *task, enum sg_nccl_kernel kernel);
+void sg_nccl_captured_free(struct sg_nccl_comm *comm);
 
 /* The two halves of a task. */
 int sg_nccl_task_send(struct sg_nccl_task *task);

@@ -3,7 +3,8 @@
  * What the two kernels of the simulated NCCL work on. As with the real one a
  * launch's parameters name no buffer of the program's: the first is the host
  * address of a struct simnccl_work, which the device reads while the launch is
- * made, the second the communicator's own device memory.
+ * made, or the graph is launched that it is in, the second the communicator's
+ *own device memory.
  *
  *	simnccl_send     reads each part and makes a message of what it holds
  *	simnccl_receive  writes each part from the messages of its sources
@@ -48,6 +49,13 @@ struct simnccl_work {
 	uint64_t wire_bytes; /* that come over the link */
 	unsigned count;
 	struct simnccl_part *parts;
+	/*
+	 * In a graph: the device calls them each time the work is carried out,
+	 * before it to have the messages there, and after it to have them sent.
+	 * NULL elsewhere.
+	 */
+	void (*before)(struct simnccl_work *work);
+	void (*after)(struct simnccl_work *work);
 };
 
 #endif

@@ -16,11 +16,11 @@ from torch.nn.parallel import DistributedDataParallel
 from wild_common import Training
 
 
-def data_parallel(training):
+def data_parallel(training, _rank):
     training.model = DistributedDataParallel(training.model)
 
 
-def sharded(training):
+def sharded(training, _rank):
     from torch.distributed.fsdp import fully_shard
 
     for block in training.model:
@@ -29,6 +29,36 @@ def sharded(training):
     training.optimizer = torch.optim.AdamW(
         training.model.parameters(), lr=1e-3, foreach=False
     )
+
+
+class Graphed:
+    """Data parallel, forward and backward with its collectives as a graph;
+    beside it another model that is trained without one."""
+
+    WARM_UP = 11  # as many as DDP asks for before a capture
+
+    def __init__(self, training, rank):
+        self.inner = Training(training.name + " graphed", seed=2, layers=2)
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            data_parallel(self.inner, rank)
+            for _ in range(self.WARM_UP):
+                self.inner.loss(self.inner.batch()).backward()
+        torch.cuda.current_stream().wait_stream(side)
+        self.inner.optimizer.zero_grad(set_to_none=True)
+        self.batch = self.inner.batch()
+        self.inner.generator.manual_seed(rank)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.loss = self.inner.loss(self.batch)
+            self.loss.backward()
+        data_parallel(training, rank)
+
+    def step(self):
+        self.batch.copy_(self.inner.batch())
+        self.graph.replay()
+        self.inner.optimizer.step()
+        self.inner.keep(self.loss)
 
 
 def lines_of(training, wrapped):
@@ -44,7 +74,7 @@ def lines_of(training, wrapped):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("wrapped", choices=("data-parallel", "sharded"))
+    parser.add_argument("wrapped", choices=("data-parallel", "sharded", "graphed"))
     parser.add_argument(
         "--devices", type=int, default=1, help="ranks take turns on them"
     )
@@ -55,14 +85,24 @@ def main():
     torch.cuda.set_device(rank % args.devices)
     distributed.init_process_group(args.backend)
     training = Training(f"rank {rank}")
-    {"data-parallel": data_parallel, "sharded": sharded}[args.wrapped](
-        training
-    )
+    wrapped = {
+        "data-parallel": data_parallel,
+        "sharded": sharded,
+        "graphed": Graphed,
+    }[args.wrapped](training, rank)
     training.generator.manual_seed(rank)
+    lines = []
     for _ in range(args.steps):
         training.step()
+        if args.wrapped == "graphed":
+            wrapped.step()
+    if args.wrapped == "graphed":
+        lines = wrapped.inner.lines()
+        # Before the communicator that its collectives are of.
+        wrapped.graph.reset()
+    lines += lines_of(training, args.wrapped)
     told = [None] * distributed.get_world_size()
-    distributed.all_gather_object(told, lines_of(training, args.wrapped))
+    distributed.all_gather_object(told, lines)
     if rank == 0:
         for lines in told:
             print("\n".join(lines), flush=True)
