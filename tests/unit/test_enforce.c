@@ -56,10 +56,20 @@ static struct ts_plan_hold hold(
 	        take_op * 10, release_op * 10};
 }
 
+static void plan_for(const struct ts_plan_hold *holds, uint32_t n)
+{
+	struct ts_enforce_survey survey;
+
+	ck_assert_int_eq(ts_enforce_survey(pager, &survey), 0);
+	ck_assert_int_eq(ts_page_plan_make(survey.segments, survey.n_segments,
+	                         holds, n, PAGE, OPS, TICKS, &model.plan),
+	        0);
+	free(survey.segments);
+}
+
 static void make_plan(void)
 {
 	struct ts_plan_hold holds[2 * LAYERS + 3];
-	struct ts_enforce_survey survey;
 	uint32_t n = 0;
 
 	holds[n++] = hold(temporary(), LOSS, LOSS + 1);
@@ -74,11 +84,7 @@ static void make_plan(void)
 		holds[n++] = hold(layer(i), written_at(i), written_at(i) + 2);
 		holds[n++] = hold(layer(i), read_at(i) - 1, read_at(i) + 1);
 	}
-	ck_assert_int_eq(ts_enforce_survey(pager, &survey), 0);
-	ck_assert_int_eq(ts_page_plan_make(survey.segments, survey.n_segments,
-	                         holds, n, PAGE, OPS, TICKS, &model.plan),
-	        0);
-	free(survey.segments);
+	plan_for(holds, n);
 }
 
 static void start(uint64_t limit_pages)
@@ -197,6 +203,36 @@ START_TEST(steps_by_plan_map_nothing_and_lose_nothing)
 	ck_assert_uint_eq(fake_gpu.unmaps, unmaps);
 	ck_assert_uint_eq(ts_enforce_astray(pager), 0);
 	ck_assert_uint_eq(ts_enforce_disturbed(pager), 0);
+	end();
+}
+END_TEST
+
+/* Not only once its chunk is wanted: then it would be waited for. */
+START_TEST(what_a_plan_lets_go_leaves_at_once)
+{
+	struct ts_plan_hold holds[LAYERS + 3];
+	uint32_t n = 0, away = LOSS + 1;
+
+	start(80);
+	ts_page_plan_finish(&model.plan);
+	holds[n++] = hold(temporary(), LOSS, LOSS + 1);
+	holds[n++] = hold(parameter(), 0, OPS);
+	for (int i = 1; i < LAYERS; i++)
+		holds[n++] = hold(layer(i), written_at(i), read_at(i) + 1);
+	/* Nothing comes when this one leaves. */
+	holds[n++] = hold(layer(0), written_at(0), away);
+	holds[n++] = hold(layer(0), read_at(0) - 1, read_at(0) + 1);
+	plan_for(holds, n);
+	step_by_pager();
+	adopt();
+	for (uint32_t i = 0; i < OPS; i++) {
+		uint64_t out = stats().out_bytes;
+
+		ts_enforce_op(pager, i);
+		ck_assert_uint_eq(
+		        stats().out_bytes - out, i == away ? BLOCK : 0);
+		op((int)i);
+	}
 	end();
 }
 END_TEST
@@ -407,6 +443,7 @@ END_TEST
 static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, steps_by_plan_map_nothing_and_lose_nothing);
+	tcase_add_test(tests, what_a_plan_lets_go_leaves_at_once);
 	tcase_add_test(tests, step_left_in_the_middle_loses_nothing);
 	tcase_add_test(tests, step_left_in_the_middle_begins_anew);
 	tcase_add_test(tests, pages_taken_meanwhile_come_back_another_way);
