@@ -13,6 +13,8 @@
 #define EARLY_SHARE 0.02
 /* Turns of the search for what to drop; it ends at 1 byte anyway. */
 #define MAX_TURNS 100
+/* Share of what windows take that is to lie behind all replays. */
+#define MOST_AFTER 0.9
 
 struct byte_cost {
 	double ns_per_byte;
@@ -23,7 +25,10 @@ struct byte_cost {
 /* What can be off the device at one op. */
 struct offer {
 	struct byte_cost *costs; /* running sums, cheapest to replay first */
+	/* The same with replays for nothing that may end after ends_op. */
+	struct byte_cost *early;
 	uint32_t n;
+	uint32_t ends_op;
 	/*
 	 * May come back in the next step; comes back after the op and was
 	 * not changed for a step or more; was changed in the step before, at
@@ -51,6 +56,7 @@ struct scratch {
 	uint32_t op;
 	/* What the step before changed: when, and how much of it. */
 	struct byte_cost *dirty;
+	struct ts_bound_windows windows;
 };
 
 static int by_cost(const void *a, const void *b)
@@ -154,6 +160,37 @@ static void find_tail(struct scratch *s, uint32_t n)
 	        at < n ? (uint32_t)s->dirty[at].ns_per_byte : s->graph->n_ops;
 }
 
+/*
+ * From which op on replays of what is off at @op do not count: where copies
+ * begin of what the step before changed, or where windows have most of what
+ * they take beyond their ops.
+ */
+static uint32_t ends_op(const struct scratch *s, uint32_t op)
+{
+	const struct ts_bound_windows *w = &s->windows;
+	double most = MOST_AFTER * ts_bound_after_ns(w, op);
+	uint32_t k = w->n;
+
+	if (s->offer.dirty_bytes > 0 && s->offer.tail_op > op)
+		return s->offer.tail_op;
+	while (k > 0 && w->after_ns[k - 1] < most)
+		k--;
+	return k && w->ops[k - 1] > op ? w->ops[k - 1] : s->graph->n_ops;
+}
+
+/* Total bytes and total time up to each, cheapest first. */
+static void sum_up(struct byte_cost *costs, uint32_t n)
+{
+	qsort(costs, n, sizeof(*costs), by_cost);
+	for (uint32_t i = 0; i < n; i++) {
+		costs[i].ns = costs[i].ns_per_byte * costs[i].bytes;
+		if (i) {
+			costs[i].ns += costs[i - 1].ns;
+			costs[i].bytes += costs[i - 1].bytes;
+		}
+	}
+}
+
 /* Everything that may be off at @op, cheapest to replay first. */
 static void make_offer(struct scratch *s, uint32_t op)
 {
@@ -188,28 +225,24 @@ static void make_offer(struct scratch *s, uint32_t op)
 		closure_shares(s, gap, NULL);
 	}
 	find_tail(s, n_dirty);
+	offer->ends_op = ends_op(s, op);
 	for (uint32_t i = 0; i < s->n_gaps; i++) {
 		const struct ts_gap *gap = &g->gaps[s->gaps[i]];
 		double ns = 0;
 
 		closure_shares(s, gap, &ns);
-		offer->costs[offer->n++] = (struct byte_cost){
+		offer->costs[offer->n] = (struct byte_cost){
 		        .ns_per_byte = ns / (double)gap->size_bytes,
 		        .bytes = (double)gap->size_bytes};
+		offer->early[offer->n] = offer->costs[offer->n];
+		if (gap->to_op > offer->ends_op)
+			offer->early[offer->n].ns_per_byte = 0;
+		offer->n++;
 	}
 	for (uint32_t i = 0; i < s->n_gaps; i++)
 		clear_shares(s, &g->gaps[s->gaps[i]]);
-	qsort(offer->costs, offer->n, sizeof(*offer->costs), by_cost);
-	/* Total bytes and total time up to each. */
-	for (uint32_t i = 0; i < offer->n; i++) {
-		struct byte_cost *cost = &offer->costs[i];
-
-		cost->ns = cost->ns_per_byte * cost->bytes;
-		if (i) {
-			cost->ns += offer->costs[i - 1].ns;
-			cost->bytes += offer->costs[i - 1].bytes;
-		}
-	}
+	sum_up(offer->costs, offer->n);
+	sum_up(offer->early, offer->n);
 }
 
 static double least(double a, double b)
@@ -223,25 +256,24 @@ static double most(double a, double b)
 }
 
 /* Time of the cheapest replays of @bytes. */
-static double replay_ns(const struct offer *offer, double bytes)
+static double replay_ns(const struct byte_cost *costs, uint32_t n, double bytes)
 {
-	uint32_t low = 0, high = offer->n;
+	uint32_t low = 0, high = n;
 	double before_bytes, before_ns;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if (offer->costs[mid].bytes < bytes)
+		if (costs[mid].bytes < bytes)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	before_bytes = low ? offer->costs[low - 1].bytes : 0;
-	before_ns = low ? offer->costs[low - 1].ns : 0;
-	if (low == offer->n)
+	before_bytes = low ? costs[low - 1].bytes : 0;
+	before_ns = low ? costs[low - 1].ns : 0;
+	if (low == n)
 		return before_ns;
-	return before_ns +
-	       (bytes - before_bytes) * offer->costs[low].ns_per_byte;
+	return before_ns + (bytes - before_bytes) * costs[low].ns_per_byte;
 }
 
 /*
@@ -257,10 +289,13 @@ static double step_ns(
 	const struct offer *offer = &s->offer;
 	double out = (double)d->d2h_bytes_per_s * 1e-9;
 	double in = (double)d->h2d_bytes_per_s * 1e-9;
-	double before = (double)g->start_ns[op];
-	double after = (double)(g->start_ns[g->n_ops] - g->start_ns[op]);
+	double all = (double)g->start_ns[g->n_ops];
+	double before =
+	        (double)g->start_ns[op] + ts_bound_before_ns(&s->windows, op);
 	double moved = most(deficit - dropped, 0), rest = moved;
-	double dirty, own, late, tail, ns;
+	double replays = replay_ns(offer->costs, offer->n, dropped);
+	double early = replay_ns(offer->early, offer->n, dropped);
+	double dirty, own, late, end, after, ns;
 
 	late = least(rest, offer->late_bytes);
 	rest -= late;
@@ -269,11 +304,22 @@ static double step_ns(
 	own = rest - dirty;
 	if (own > offer->own_bytes + 0.5)
 		return 1e300;
-	ns = most(before, own / out) +
-	     most(after + replay_ns(offer, dropped), (moved - late) / in);
-	/* Copies out of what the step before changed begin in its tail. */
-	tail = (double)g->start_ns[offer->tail_op];
-	ns = most(ns, most(tail - before, 0) + (own + dirty) / out);
+	/* Windows that replays cannot hide in. */
+	after = all - (double)g->start_ns[op] +
+	        most(replays,
+	                early + ts_bound_after_ns(&s->windows, offer->ends_op));
+	ns = most(before, own / out) + most(after, (moved - late) / in);
+	/*
+	 * Copies out of what the step before changed begin in its tail; ops
+	 * and replays between this op and the tail come on top.
+	 */
+	if (offer->tail_op > op && offer->tail_op == offer->ends_op) {
+		end = (double)g->start_ns[offer->tail_op];
+		ns = most(ns, end - (double)g->start_ns[op] + early +
+		                      (own + dirty) / out);
+	} else {
+		ns = most(ns, (own + dirty) / out);
+	}
 	return most(ns, moved / in);
 }
 
@@ -349,7 +395,7 @@ int ts_bound_step(
         const struct ts_graph *g, uint64_t limit_bytes, uint64_t *ret_step_ns)
 {
 	struct scratch s = {.graph = g};
-	uint32_t ops[MAX_OPS], n, most;
+	uint32_t ops[MAX_OPS], n, few;
 	double best = (double)g->start_ns[g->n_ops];
 	int err = 0;
 
@@ -358,18 +404,23 @@ int ts_bound_step(
 		return 0;
 	}
 	s.offer.costs = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.offer.costs));
+	s.offer.early = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.offer.early));
 	s.gaps = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.gaps));
 	s.sharers = calloc(g->n_ops + UINT64_C(1), sizeof(*s.sharers));
 	s.dirty = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.dirty));
-	if (!s.offer.costs || !s.gaps || !s.sharers || !s.dirty) {
+	if (!s.offer.costs || !s.offer.early || !s.gaps || !s.sharers ||
+	        !s.dirty)
 		err = -ENOMEM;
+	if (!err)
+		err = ts_bound_windows(g, limit_bytes, &s.windows);
+	if (err)
 		goto out_free;
-	}
+	best += most(ts_bound_before_ns(&s.windows, g->n_ops) - 1, 0);
 	n = pick_ops(g, limit_bytes, ops);
-	most = MAX_WORK / (g->n_gaps + 1) + 2;
+	few = MAX_WORK / (g->n_gaps + 1) + 2;
 	for (uint32_t i = 0; i < n; i++) {
 		/* Long tapes: the first ones, and the peak, which is last. */
-		if (i >= most && i + 1 < n)
+		if (i >= few && i + 1 < n)
 			continue;
 		double deficit =
 		        (double)g->mem_bytes[ops[i]] - (double)limit_bytes;
@@ -382,11 +433,10 @@ int ts_bound_step(
 		if (ns > best)
 			best = ns;
 	}
-	if (best >= 0)
-		err = ts_bound_windows(g, limit_bytes, &best);
 	*ret_step_ns = best < 0 ? TS_NEVER : (uint64_t)best;
 out_free:
 	free(s.offer.costs);
+	free(s.offer.early);
 	free(s.gaps);
 	free(s.sharers);
 	free(s.dirty);

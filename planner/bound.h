@@ -29,13 +29,28 @@
 int ts_bound_step(const struct ts_graph *graph, uint64_t limit_bytes,
         uint64_t *ret_step_ns);
 
+/* Moments at which windows may begin and end. */
+#define TS_BOUND_CUTS 128
+
 /*
- * Raises *step_ns to what the traffic of windows of the tape asks for: what
- * nothing can replay and a window reads was on the device when it began, as
- * far as the limit allows, or is copied in during it; the same, turned round,
- * for what it writes. Disjoint windows add up. 0 or -ENOMEM.
+ * What the traffic of windows of the tape asks for beyond the time of their
+ * ops: what nothing can replay and a window reads was on the device when it
+ * began, as far as the limit allows, or is copied in during it; the same,
+ * turned round, for what it writes. Disjoint windows add up.
  */
-int ts_bound_windows(
-        const struct ts_graph *graph, uint64_t limit_bytes, double *step_ns);
+struct ts_bound_windows {
+	uint32_t n;                          /* 0: the tape is too long */
+	uint32_t ops[TS_BOUND_CUTS + 1];     /* ascending: 0 ... n_ops */
+	double before_ns[TS_BOUND_CUTS + 1]; /* of windows that end there */
+	double after_ns[TS_BOUND_CUTS + 1];  /* of windows from there on */
+};
+
+/* 0 or -ENOMEM. */
+int ts_bound_windows(const struct ts_graph *graph, uint64_t limit_bytes,
+        struct ts_bound_windows *ret_windows);
+
+/* Beyond the time of ops, before @op begins; from then on. */
+double ts_bound_before_ns(const struct ts_bound_windows *windows, uint32_t op);
+double ts_bound_after_ns(const struct ts_bound_windows *windows, uint32_t op);
 
 #endif

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Moments at which windows may begin and end, and uses looked at in all. */
-#define MAX_CUTS 128
+/* Uses looked at in all. */
 #define MAX_USES 3000000
 
 struct cuts {
@@ -15,9 +14,9 @@ struct cuts {
 	bool *hard;     /* by object: nothing can replay any of its versions */
 	uint32_t *seen; /* by object: last window that touched it */
 	uint8_t *written;
-	uint32_t ops[MAX_CUTS + 1];
+	uint32_t ops[TS_BOUND_CUTS + 1];
 	uint32_t n;
-	double best[MAX_CUTS + 1];
+	double more_ns[TS_BOUND_CUTS + 1][TS_BOUND_CUTS + 1];
 };
 
 static void find_hard(struct cuts *c)
@@ -149,11 +148,11 @@ static double window_ns(const struct cuts *c, uint32_t from, uint32_t to,
 		ns = out / (double)d->d2h_bytes_per_s * 1e9;
 	if ((in + out) / both * 1e9 > ns)
 		ns = (in + out) / both * 1e9;
-	return ns;
+	return ns - (double)(g->start_ns[to] - g->start_ns[from]);
 }
 
-/* Longest chain of disjoint windows between the cuts. */
-static void chain(struct cuts *c)
+/* What windows between the cuts take beyond their ops, from cut to cut. */
+static void weigh_all(struct cuts *c)
 {
 	uint32_t window = 0;
 
@@ -163,44 +162,87 @@ static void chain(struct cuts *c)
 
 		window++;
 		for (uint32_t k = i + 1; k < c->n; k++) {
-			double ns;
-
 			for (; op < c->ops[k]; op++)
 				add_op(c, op, window, &t);
-			ns = c->best[i] + window_ns(c, c->ops[i], op, &t);
-			if (ns > c->best[k])
-				c->best[k] = ns;
+			c->more_ns[i][k] = window_ns(c, c->ops[i], op, &t);
 		}
 	}
 }
 
-int ts_bound_windows(
-        const struct ts_graph *g, uint64_t limit_bytes, double *step_ns)
+/* Best chains of disjoint windows, from the beginning and to the end. */
+static void chain(const struct cuts *c, struct ts_bound_windows *w)
 {
-	struct cuts c = {.graph = g,
-	        .room = (double)limit_bytes -
-	                (double)g->profile->resident_bytes};
+	w->n = c->n;
+	for (uint32_t i = 0; i < c->n; i++) {
+		w->ops[i] = c->ops[i];
+		w->before_ns[i] = w->after_ns[i] = 0;
+	}
+	for (uint32_t i = 0; i + 1 < c->n; i++) {
+		for (uint32_t k = i + 1; k < c->n; k++) {
+			double ns = w->before_ns[i] + c->more_ns[i][k];
+
+			if (ns > w->before_ns[k])
+				w->before_ns[k] = ns;
+		}
+	}
+	for (uint32_t i = c->n - 1; i-- > 0;) {
+		for (uint32_t k = i + 1; k < c->n; k++) {
+			double ns = w->after_ns[k] + c->more_ns[i][k];
+
+			if (ns > w->after_ns[i])
+				w->after_ns[i] = ns;
+		}
+	}
+}
+
+double ts_bound_before_ns(const struct ts_bound_windows *w, uint32_t op)
+{
+	uint32_t k = w->n;
+
+	while (k > 0 && w->ops[k - 1] > op)
+		k--;
+	return k ? w->before_ns[k - 1] : 0;
+}
+
+double ts_bound_after_ns(const struct ts_bound_windows *w, uint32_t op)
+{
+	uint32_t k = 0;
+
+	while (k < w->n && w->ops[k] < op)
+		k++;
+	return k < w->n ? w->after_ns[k] : 0;
+}
+
+int ts_bound_windows(const struct ts_graph *g, uint64_t limit_bytes,
+        struct ts_bound_windows *ret_windows)
+{
+	struct cuts *c = calloc(1, sizeof(*c));
 	uint64_t objects = g->n_objects + UINT64_C(1);
 	uint32_t wanted = MAX_USES / (g->profile->n_uses + 1);
 	int err = 0;
 
+	ret_windows->n = 0;
+	if (!c)
+		return -ENOMEM;
 	if (wanted < 2)
-		return 0;
-	c.hard = calloc(objects, sizeof(*c.hard));
-	c.seen = calloc(objects, sizeof(*c.seen));
-	c.written = calloc(objects, sizeof(*c.written));
-	if (!c.hard || !c.seen || !c.written) {
+		goto out_free;
+	c->graph = g;
+	c->room = (double)limit_bytes - (double)g->profile->resident_bytes;
+	c->hard = calloc(objects, sizeof(*c->hard));
+	c->seen = calloc(objects, sizeof(*c->seen));
+	c->written = calloc(objects, sizeof(*c->written));
+	if (!c->hard || !c->seen || !c->written) {
 		err = -ENOMEM;
 		goto out_free;
 	}
-	find_hard(&c);
-	place_cuts(&c, wanted < MAX_CUTS ? wanted : MAX_CUTS);
-	chain(&c);
-	if (c.best[c.n - 1] - 1 > *step_ns)
-		*step_ns = c.best[c.n - 1] - 1;
+	find_hard(c);
+	place_cuts(c, wanted < TS_BOUND_CUTS ? wanted : TS_BOUND_CUTS);
+	weigh_all(c);
+	chain(c, ret_windows);
 out_free:
-	free(c.hard);
-	free(c.seen);
-	free(c.written);
+	free(c->hard);
+	free(c->seen);
+	free(c->written);
+	free(c);
 	return err;
 }
