@@ -367,6 +367,33 @@ static void mark_replay(
 	pay(w, gap, op, excess);
 }
 
+/*
+ * What is cheap to replay and stands over the peak goes first: every byte that
+ * is kept there is one more to move out and back, and copies that the link
+ * hides still take memory when they come back.
+ */
+static void replay_at_peak(struct work *w)
+{
+	const struct ts_graph *g = w->graph;
+	uint32_t op = g->peak_op;
+
+	for (uint32_t i = g->n_gaps; i-- > 0;) {
+		uint32_t gap = w->pass->order_by_cost[i];
+		const struct ts_gap *info = &g->gaps[gap];
+
+		if (info->from_op >= op || info->to_op <= op ||
+		        !info->size_bytes || w->pass->price_ns[gap] == TS_NEVER)
+			continue;
+		if ((double)w->pass->price_ns[gap] * w->in_rate >
+		        w->options->peak_price * (double)info->size_bytes)
+			continue;
+		if (ts_absence_may_pull(&w->absence, gap,
+		            ts_absence_end(&w->absence, gap), w->cover->time_ns,
+		            w->options->pull_ns))
+			mark_replay(w, gap, op, INT64_MAX);
+	}
+}
+
 static void cover_all(struct work *w)
 {
 	const struct ts_graph *g = w->graph;
@@ -441,6 +468,8 @@ int ts_cover_run(struct ts_cover *c, const struct ts_cover_options *options,
 	memset(c->pass->away, 0, g->n_gaps * sizeof(*c->pass->away));
 	memset(choice->action, TS_KEEP, g->n_gaps);
 	memset(choice->late, 0, g->n_gaps);
+	if (options->peak_price > 0 && !options->no_replays)
+		replay_at_peak(&w);
 	if (!options->no_swaps)
 		take_free_copies(&w);
 	cover_all(&w);

@@ -27,6 +27,11 @@ struct ts_cover_options {
 	double pull_ns;
 	/* Share of the link's speed that is counted on. */
 	double link_share;
+	/*
+	 * Replays over the peak that take at most this share of the time of a
+	 * copy are taken before any copy.
+	 */
+	double peak_price;
 };
 
 struct ts_cover {

@@ -8,8 +8,7 @@
 
 /* Rounds in which replays show what they take. */
 #define FITTING 3
-/* Settings that go on with later times, apart and together; rounds. */
-#define MORE        5
+/* Settings that go on with later times together; rounds. */
 #define TOGETHER    2
 #define MORE_ROUNDS 5
 /* Times that the windows of the best plan are fitted to its run. */
@@ -28,8 +27,9 @@ static const double aheads[] = {0.25, 0.5, 1};
 /* Shares of the limit that copies on their way may take beside the plan. */
 static const double headrooms[] = {0.01, 0};
 #define N_HEADROOMS (sizeof(headrooms) / sizeof(headrooms[0]))
-/* Share of the link's speed that is counted on. */
-#define LINK_SHARE 0.97
+/* Share of the link's speed that is counted on; where memory is tight. */
+#define LINK_SHARE  0.97
+#define LITTLE_LINK 0.8
 /* Plans so near to the best get some local search. */
 #define CLOSE 1.01
 /*
@@ -37,24 +37,34 @@ static const double headrooms[] = {0.01, 0};
  * was recorded. On longer ones one setting has to do.
  */
 #define MOST_OPS 20000
-/* Settings so far from it are not tried with less headroom. */
-#define FAR 1.1
+/*
+ * Settings so far from it are not tried with less headroom; those that begin
+ * so far from the best beginning, not at all.
+ */
+#define FAR     1.1
+#define TOO_FAR 2
 
 /* See struct ts_cover_options; pull in lengths of a region's backward. */
 struct setting {
 	bool by_area;
 	bool reserve;
 	double pull;
+	double link_share;
+	double peak_price;
 	bool no_replays;
 };
 
 static const struct setting settings[] = {
-        {true, false, 2.5, false},
-        {false, false, 2.5, false},
-        {false, true, 2.5, false},
-        {true, false, 1.1, false},
-        /* Where all of these go badly. */
-        {true, false, 2.5, true},
+        {true, false, 2.5, LINK_SHARE, 0, false},
+        {false, false, 2.5, LINK_SHARE, 0, false},
+        {false, true, 2.5, LINK_SHARE, 0, false},
+        {true, false, 1.1, LINK_SHARE, 0, false},
+        {true, false, 2.5, LINK_SHARE, 0.25, false},
+        {true, false, 2.5, LITTLE_LINK, 0.25, false},
+        /* Where all of these go badly; and where none of them fits. */
+        {true, false, 0, LINK_SHARE, 0, true},
+        {false, false, 0, LINK_SHARE, 0, true},
+        {false, true, 0, LINK_SHARE, 0, true},
 };
 #define N_SETTINGS (sizeof(settings) / sizeof(settings[0]))
 /* Badly: so many times slower than the ideal. */
@@ -224,13 +234,14 @@ static struct ts_cover_options options_of(const struct ts_search *s,
 	        .by_area = setting->by_area,
 	        .reserve = setting->reserve,
 	        .pull_ns = region * setting->pull,
-	        .link_share = LINK_SHARE,
+	        .link_share = setting->link_share,
+	        .peak_price = setting->peak_price,
 	        .limit_bytes =
 	                (uint64_t)((double)s->limit_bytes * (1 - headroom))};
 }
 
-/* The setting with the best step, which does not come again. */
-static uint32_t take_best(uint64_t step_ns[])
+/* The setting with the best step, which does not come again; its step. */
+static uint32_t take_best(uint64_t step_ns[], uint64_t *ret_step_ns)
 {
 	uint32_t best = 0;
 
@@ -238,6 +249,7 @@ static uint32_t take_best(uint64_t step_ns[])
 		if (step_ns[k] < step_ns[best])
 			best = k;
 	}
+	*ret_step_ns = step_ns[best];
 	if (step_ns[best] == TS_NEVER)
 		return TS_NONE;
 	step_ns[best] = TS_NEVER;
@@ -263,17 +275,31 @@ static int start_setting(struct cover_search *c, uint32_t setting,
 	return try_setting(c->search, &options, rounds, c->bytes, ret_step_ns);
 }
 
+/* Whether a setting is worth a look, after those before it. */
+static bool worth_a_look(const struct cover_search *c, uint32_t setting)
+{
+	const struct ts_search *s = c->search;
+	bool fits = s->best.outcome.fits, other = false;
+
+	/* Where one setting has to do. */
+	if (s->graph->n_ops > MOST_OPS && setting && fits)
+		return false;
+	if (s->swap_only || !settings[setting].no_replays)
+		return settings[setting].no_replays == s->swap_only;
+	for (uint32_t i = 0; i < setting; i++)
+		other = other ||
+		        (c->step_ns[i] != TS_NEVER && !settings[i].no_replays);
+	return !other || (poor(s) && !settings[setting - 1].no_replays);
+}
+
 /* Every setting once; in c->step_ns how well it went. */
 static int try_all(struct cover_search *c)
 {
-	bool one = c->search->graph->n_ops > MOST_OPS;
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < N_SETTINGS; i++) {
 		c->step_ns[i] = TS_NEVER;
-		if (one && i && c->search->best.outcome.fits)
-			break;
-		if (i + 1 < N_SETTINGS || poor(c->search))
+		if (worth_a_look(c, i))
 			err = start_setting(
 			        c, i, headrooms[0], 1, &c->step_ns[i]);
 	}
@@ -343,7 +369,7 @@ static int go_on_together(struct cover_search *c)
 
 	memcpy(step_ns, c->step_ns, sizeof(step_ns));
 	for (uint32_t i = 0; !err && i < TOGETHER; i++) {
-		uint32_t setting = take_best(step_ns);
+		uint32_t setting = take_best(step_ns, &got);
 
 		if (setting == TS_NONE)
 			break;
@@ -364,12 +390,16 @@ static int go_on_together(struct cover_search *c)
 static int go_on_apart(struct cover_search *c)
 {
 	struct ts_search *s = c->search;
+	double most_ns = 0;
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < MORE; i++) {
-		uint32_t setting = take_best(c->step_ns);
+	for (uint32_t i = 0; !err && i < N_SETTINGS; i++) {
+		uint64_t first_ns;
+		uint32_t setting = take_best(c->step_ns, &first_ns);
 
-		if (setting == TS_NONE)
+		if (!i)
+			most_ns = TOO_FAR * (double)first_ns;
+		if (setting == TS_NONE || (double)first_ns > most_ns)
 			break;
 		for (uint32_t k = 0; !err && k < N_HEADROOMS; k++) {
 			uint64_t step_ns = TS_NEVER;

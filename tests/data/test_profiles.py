@@ -21,26 +21,25 @@ LAYERS = {"bert-large": 24, "gpt2-xl": 48, "llama-7b": 32}
 # and swapping only. Lower by more than SLIP points is a regression.
 REACHED = {
     "bert-large": {
-        70: (96.1, 44.4), 50: (89.5, 26.4), 30: (82.1, 18.6), 20: (59.3, 16.2)
+        70: (96.1, 44.4), 50: (89.5, 26.4), 30: (82.1, 18.6), 20: (63.0, 16.2)
     },
     "gpt2-xl": {
         70: (96.5, 47.3), 50: (90.5, 27.2), 30: (77.0, 19.0), 20: (45.4, 16.1)
     },
     "llama-7b": {
-        70: (99.2, 86.5), 50: (79.5, 60.8), 30: (49.9, 38.8), 20: (40.9, 30.6)
+        70: (99.2, 86.5), 50: (80.6, 61.8), 30: (50.0, 39.5), 20: (40.9, 30.6)
     },
     "resnet50": {
         70: (99.9, 98.3), 50: (80.8, 78.4), 30: (59.5, 58.2), 20: (49.2, 49.3)
     },
 }
 # What a simple greedy plan reaches: plans are to be at least half-way from
-# there to the bound. Where they are not yet.
+# there to the bound.
 GREEDY = {
     "bert-large": {70: 92, 50: 86, 30: 71, 20: 48},
     "gpt2-xl": {70: 92, 50: 84, 30: 59, 20: 33},
     "llama-7b": {70: 99, 50: 71, 30: 45, 20: 34},
 }
-NOT_HALF_WAY = {("bert-large", 20)}
 SLIP = 0.5
 # Barriers are timed without their memory.
 POLICIES = (
@@ -110,8 +109,7 @@ class Profiles(unittest.TestCase):
         step = 100 * ideal / plan["predicted"]["step_ns"]
         half_way = (greedy + bound) / 2
         print(f"{name:10} {limit} %: {step:.2f} of {half_way:.2f} half-way")
-        if (name, limit) not in NOT_HALF_WAY:
-            self.assertGreaterEqual(step, half_way)
+        self.assertGreaterEqual(step, half_way)
 
     def test_plans_are_as_good_as_they_were(self):
         for name, limits in REACHED.items():
