@@ -23,6 +23,7 @@ sys.path[:0] = [
 import runner  # noqa: E402
 from runner import Case, Count, Failure  # noqa: E402
 import cases as torch_cases  # noqa: E402
+import end_to_end  # noqa: E402
 import mutants  # noqa: E402
 import victims  # noqa: E402
 
@@ -276,6 +277,7 @@ def all_cases():
     ]
     cases.append(Case("faults/every-call", every_fault, full=True))
     cases += mutants.all_cases() + victims.all_cases()
+    cases += end_to_end.all_cases()
     return cases + torch_cases.all_cases()
 
 
