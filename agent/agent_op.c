@@ -8,6 +8,7 @@
 #include "agent/base/log.h"
 #include "agent/base/peek.h"
 #include "agent/base/stack.h"
+#include "agent/beside.h"
 #include "agent/declared.h"
 #include "agent/kernel.h"
 #include "agent/planned.h"
@@ -205,7 +206,8 @@ static CUresult begin_followed(struct ts_op *op)
 	op->collective = op->kind == TS_OP_LAUNCH && ts_declared_collective();
 	ts_op_sign(op);
 	op->capturing = goes_into_graph(op);
-	ts_profiler_begin(op);
+	if (!op->beside)
+		ts_profiler_begin(op);
 	return CUDA_SUCCESS;
 }
 
@@ -216,6 +218,7 @@ static CUresult __attribute__((noinline)) begin_op(struct ts_op *op)
 
 	if (op->kind == TS_OP_LAUNCH)
 		op->func = ts_funcs_get(&ts_agent.funcs, op->function);
+	op->beside = ts_beside_op(op);
 	if (!wants_uses(op))
 		return begin_followed(op);
 	if (op->kind == TS_OP_LAUNCH)
@@ -231,15 +234,17 @@ static CUresult __attribute__((noinline)) begin_op(struct ts_op *op)
 	             : CUDA_SUCCESS;
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	ts_planned_op(op);
+	if (!op->beside)
+		ts_planned_op(op);
 	rc = ts_proof_comes(op);
 	if (rc == CUDA_SUCCESS)
 		rc = begin_devices(op);
-	if (op->in_bytes || op->out_bytes)
+	if ((op->in_bytes || op->out_bytes) && !op->beside)
 		ts_planned_missed(op);
 	if (rc == CUDA_SUCCESS) {
 		ts_proof_ready(op);
-		ts_profiler_begin(op);
+		if (!op->beside)
+			ts_profiler_begin(op);
 	}
 	return rc;
 }
@@ -272,7 +277,8 @@ static void end_followed(struct ts_op *op, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		ts_tape_count(&ts_agent.tape, op);
-	ts_profiler_end(op, result == CUDA_SUCCESS);
+	if (!op->beside)
+		ts_profiler_end(op, result == CUDA_SUCCESS);
 	ts_op_finish(op);
 	ts_status_refresh();
 }
@@ -291,7 +297,8 @@ static void __attribute__((noinline)) end_op(struct ts_op *op, CUresult result)
 	room_for_code(op);
 	if (result == CUDA_SUCCESS)
 		ts_tape_record(&ts_agent.tape, op);
-	ts_profiler_end(op, result == CUDA_SUCCESS);
+	if (!op->beside)
+		ts_profiler_end(op, result == CUDA_SUCCESS);
 	if (result == CUDA_SUCCESS)
 		ts_agent_scan_written(op);
 	ts_op_finish(op);

@@ -68,6 +68,7 @@ struct ts_op {
 	bool incomplete;     /* not all uses could be noted */
 	bool declared;       /* which operands are written (declared.h) */
 	bool collective;     /* other processes take part in it */
+	bool beside;         /* at no fixed place among others (beside.h) */
 	bool backward;       /* issued by a backward (turn.h) */
 	bool doubted;        /* on a step by the plan, with doubtful uses */
 	uint64_t plan;       /* whose step goes by it (planned.h); 0: none */

@@ -79,10 +79,10 @@ def ranks(wrapped, devices, steps=3, mode="cap", backend="gloo", more=()):
             continue
         plan = status.get("plan")
         print(f"  a rank's plan: {plan}")
-        # Threads of gloo's copy in no fixed order: where no step is like
-        # another they stay with the pager.
+        expect(plan and plan["steps"] >= 5, "steps by the plan")
+        # Gloo's threads take virtual time of which no two steps have the
+        # same, so that plans are made anew meanwhile.
         if backend == NCCL:
-            expect(plan and plan["steps"] >= 5, "steps by the plan")
             expect_equal(
                 plan["missed"] + plan["astray"], 0, "pages not there"
             )

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/beside.h"
+
+#include <stdatomic.h>
+
+/* Streams that kernels are launched on: more are not told apart. */
+#define STREAMS 256u
+
+/* Keys, each once, from any place on; 0: free. They are never taken out. */
+static _Atomic uint64_t launched_on[STREAMS];
+static atomic_bool any_launched, full, copies_beside;
+
+static __thread bool launches __attribute__((tls_model("initial-exec")));
+static __thread uint64_t last_stream
+        __attribute__((tls_model("initial-exec")));
+
+/* The legacy stream's key may be 0. */
+static uint64_t key_of(const struct ts_op *op)
+{
+	return (uint64_t)op->stream + 1;
+}
+
+static size_t place_of(uint64_t key)
+{
+	return key * 0x9fb21c651e98df25ull >> 56 & (STREAMS - 1);
+}
+
+static void note_launch(uint64_t key)
+{
+	if (launches && last_stream == key)
+		return;
+	launches = true;
+	last_stream = key;
+	for (size_t i = 0; i < STREAMS; i++) {
+		uint64_t found = 0;
+
+		if (atomic_compare_exchange_strong(
+		            &launched_on[(place_of(key) + i) % STREAMS], &found,
+		            key) ||
+		        found == key) {
+			atomic_store(&any_launched, true);
+			return;
+		}
+	}
+	atomic_store(&full, true);
+}
+
+static bool was_launched_on(uint64_t key)
+{
+	if (atomic_load(&full))
+		return true;
+	for (size_t i = 0; i < STREAMS; i++) {
+		uint64_t found = atomic_load_explicit(
+		        &launched_on[(place_of(key) + i) % STREAMS],
+		        memory_order_relaxed);
+
+		if (found == key || !found)
+			return found;
+	}
+	return false;
+}
+
+bool ts_beside_op(const struct ts_op *op)
+{
+	uint64_t key = key_of(op);
+	bool beside = atomic_load_explicit(&copies_beside, memory_order_relaxed);
+
+	if (op->kind != TS_OP_COPY) {
+		if (op->kind != TS_OP_SET)
+			note_launch(key);
+		return false;
+	}
+	/* Threads that launch are mostly here. */
+	if (launches && !beside)
+		return false;
+	if (!atomic_load(&any_launched) || was_launched_on(key))
+		return false;
+	if (!launches)
+		atomic_store(&copies_beside, true);
+	return true;
+}
