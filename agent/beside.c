@@ -11,8 +11,7 @@ static _Atomic uint64_t launched_on[STREAMS];
 static atomic_bool any_launched, full, copies_beside;
 
 static __thread bool launches __attribute__((tls_model("initial-exec")));
-static __thread uint64_t last_stream
-        __attribute__((tls_model("initial-exec")));
+static __thread uint64_t last_stream __attribute__((tls_model("initial-exec")));
 
 /* The legacy stream's key may be 0. */
 static uint64_t key_of(const struct ts_op *op)
@@ -63,7 +62,8 @@ static bool was_launched_on(uint64_t key)
 bool ts_beside_op(const struct ts_op *op)
 {
 	uint64_t key = key_of(op);
-	bool beside = atomic_load_explicit(&copies_beside, memory_order_relaxed);
+	bool beside =
+	        atomic_load_explicit(&copies_beside, memory_order_relaxed);
 
 	if (op->kind != TS_OP_COPY) {
 		if (op->kind != TS_OP_SET)

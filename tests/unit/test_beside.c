@@ -6,7 +6,7 @@
 
 #include "tests/unit/suite.h"
 
-#define MAIN  1 /* streams: that of kernels, one of copies, a thread's own */
+#define MAIN   1 /* streams: that of kernels, one of copies, a thread's own */
 #define COPIES 0x1000
 #define OTHER  0x2000
 
