@@ -95,19 +95,21 @@ int ts_cycles_note(struct ts_cycles *cycles, const struct ts_recording *step,
 
 /*
  * How many shapes follow each other in turns, each another than the one before:
- * 1 where the last two steps are alike.
+ * 1 where the last two steps are alike. Two of them in two rounds are often
+ * chance, where sizes are drawn.
  */
 static unsigned int shapes_in_turn(const struct ts_cycles *cycles)
 {
 	const struct ts_cycle_step *last = cycles->last;
 
 	for (unsigned int c = 2; 2 * c <= cycles->count; c++) {
-		unsigned int same = 0;
+		unsigned int same = 0, wanted = c == 2 ? 2 * c : c;
 
-		while (same < c && last[same].shape == last[same + c].shape &&
+		while (same < wanted && same + c < cycles->count &&
+		        last[same].shape == last[same + c].shape &&
 		        last[same].shape != last[same + 1].shape)
 			same++;
-		if (same == c)
+		if (same == wanted)
 			return c;
 	}
 	return 1;
