@@ -3,7 +3,6 @@
 
 #include <stdbool.h>
 
-#define COPY_BYTES  (TS_BANDWIDTH_BYTES / WAYS)
 #define SMALL_BYTES 4096u
 /* Small copies one after the other tell what each adds. */
 #define ROW 8u
@@ -12,6 +11,7 @@ enum { OUT, IN, WAYS };
 
 struct bench {
 	const struct ts_gpu_ops *ops;
+	size_t copy_bytes;
 	CUdeviceptr device[WAYS];
 	void *host[WAYS];
 	CUstream stream[WAYS];
@@ -32,11 +32,11 @@ static void set_up(struct bench *bench)
 
 	for (int way = 0; way < WAYS; way++) {
 		if (ok(bench))
-			bench->result =
-			        ops->mem_alloc(&bench->device[way], COPY_BYTES);
+			bench->result = ops->mem_alloc(
+			        &bench->device[way], bench->copy_bytes);
 		if (ok(bench))
 			bench->result = ops->host_alloc(
-			        &bench->host[way], COPY_BYTES, 0);
+			        &bench->host[way], bench->copy_bytes, 0);
 		if (ok(bench))
 			bench->result = ops->stream_create(
 			        &bench->stream[way], CU_STREAM_NON_BLOCKING);
@@ -104,11 +104,11 @@ static uint64_t wait_ns(struct bench *bench, int way)
 }
 
 /* Of the bytes alone: @small_ns is what a copy of next to none takes. */
-static uint64_t speed(uint64_t ns, uint64_t small_ns)
+static uint64_t speed(const struct bench *bench, uint64_t ns, uint64_t small_ns)
 {
 	uint64_t bytes_ns = ns > small_ns ? ns - small_ns : 1;
 
-	return (uint64_t)((double)(COPY_BYTES - SMALL_BYTES) * 1e9 /
+	return (uint64_t)((double)(bench->copy_bytes - SMALL_BYTES) * 1e9 /
 	                  (double)bytes_ns);
 }
 
@@ -126,27 +126,30 @@ static void measure(struct bench *bench)
 
 	/* The first copies of a process are slow: they do not count. */
 	for (int way = 0; way < WAYS; way++)
-		alone(bench, way, COPY_BYTES, 1);
+		alone(bench, way, bench->copy_bytes, 1);
 	for (int way = 0; way < WAYS; way++)
 		small_ns[way] = alone(bench, way, SMALL_BYTES, 1);
-	found->d2h_bytes_per_s =
-	        speed(alone(bench, OUT, COPY_BYTES, 1), small_ns[OUT]);
-	found->h2d_bytes_per_s =
-	        speed(alone(bench, IN, COPY_BYTES, 1), small_ns[IN]);
-	issue(bench, OUT, COPY_BYTES, 1);
-	issue(bench, IN, COPY_BYTES, 1);
-	found->d2h_both_bytes_per_s = speed(wait_ns(bench, OUT), small_ns[OUT]);
-	found->h2d_both_bytes_per_s = speed(wait_ns(bench, IN), small_ns[IN]);
+	found->d2h_bytes_per_s = speed(
+	        bench, alone(bench, OUT, bench->copy_bytes, 1), small_ns[OUT]);
+	found->h2d_bytes_per_s = speed(
+	        bench, alone(bench, IN, bench->copy_bytes, 1), small_ns[IN]);
+	issue(bench, OUT, bench->copy_bytes, 1);
+	issue(bench, IN, bench->copy_bytes, 1);
+	found->d2h_both_bytes_per_s =
+	        speed(bench, wait_ns(bench, OUT), small_ns[OUT]);
+	found->h2d_both_bytes_per_s =
+	        speed(bench, wait_ns(bench, IN), small_ns[IN]);
 	/* What issuing takes counts once, however many copies there are. */
 	row_ns = alone(bench, OUT, SMALL_BYTES, ROW);
 	if (row_ns > small_ns[OUT])
 		found->latency_ns = (row_ns - small_ns[OUT]) / (ROW - 1);
 }
 
-int ts_bandwidth_measure(
-        const struct ts_gpu_ops *ops, struct ts_bandwidth *ret_bandwidth)
+int ts_bandwidth_measure(const struct ts_gpu_ops *ops, size_t bytes,
+        struct ts_bandwidth *ret_bandwidth)
 {
-	struct bench bench = {.ops = ops, .result = CUDA_SUCCESS};
+	struct bench bench = {
+	        .ops = ops, .copy_bytes = bytes / WAYS, .result = CUDA_SUCCESS};
 
 	set_up(&bench);
 	measure(&bench);

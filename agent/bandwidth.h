@@ -7,12 +7,15 @@
 #ifndef TS_BANDWIDTH_H
 #define TS_BANDWIDTH_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "runtime/ops.h"
 
-/* Device memory that the measuring takes meanwhile. */
+/* Device memory that the measuring takes meanwhile: for figures that are good
+ * to the percent, and at least. */
 #define TS_BANDWIDTH_BYTES (2 * (32u << 20))
+#define TS_BANDWIDTH_LEAST (2 * (2u << 20))
 
 struct ts_bandwidth {
 	uint64_t d2h_bytes_per_s, h2d_bytes_per_s;
@@ -22,8 +25,11 @@ struct ts_bandwidth {
 	uint64_t moved_bytes; /* and what they moved each way */
 };
 
-/* 0; -ENOMEM, or another errno where the driver refused something. */
-int ts_bandwidth_measure(
-        const struct ts_gpu_ops *ops, struct ts_bandwidth *ret_bandwidth);
+/*
+ * By copies within @bytes of device memory. 0; -ENOMEM, or another errno where
+ * the driver refused something.
+ */
+int ts_bandwidth_measure(const struct ts_gpu_ops *ops, size_t bytes,
+        struct ts_bandwidth *ret_bandwidth);
 
 #endif

@@ -32,21 +32,32 @@ static uint64_t allocated_bytes(int device, bool all)
 }
 
 /* Within the limit, as every other use of memory. */
-static int measure_link(int device, struct ts_bandwidth *link)
+static int measure_within(
+        struct ts_pager *pager, size_t bytes, struct ts_bandwidth *link)
 {
-	struct ts_pager *pager = ts_agent_pager(device);
 	struct ts_shortage shortage;
 	int rc;
 
-	if (pager &&
-	        ts_pager_make_room(pager, TS_BANDWIDTH_BYTES, 0, &shortage))
+	if (pager && ts_pager_make_room(pager, bytes, 0, &shortage))
 		return -ENOMEM;
 	/* A plan's copies may still be under way. */
-	rc = ts_gpu_errno(ts_agent.ops->ctx_synchronize());
+	rc = pager ? ts_enforce_settle(pager) : 0;
 	if (!rc)
-		rc = ts_bandwidth_measure(ts_agent.ops, link);
+		rc = ts_bandwidth_measure(ts_agent.ops, bytes, link);
 	if (pager)
 		ts_pager_room_changed(pager);
+	return rc;
+}
+
+/* Small copies tell less than large ones, and more than nothing. */
+static int measure_link(int device, struct ts_bandwidth *link)
+{
+	struct ts_pager *pager = ts_agent_pager(device);
+	int rc = -ENOMEM;
+
+	for (size_t bytes = TS_BANDWIDTH_BYTES;
+	        rc == -ENOMEM && bytes >= TS_BANDWIDTH_LEAST; bytes /= 4)
+		rc = measure_within(pager, bytes, link);
 	return rc;
 }
 

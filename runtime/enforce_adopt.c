@@ -480,6 +480,30 @@ static int settle(struct ts_pager *pager)
 	return -EAGAIN;
 }
 
+int ts_enforce_settle(struct ts_pager *pager)
+{
+	uint64_t out, in;
+	bool entered;
+	int rc;
+
+	ts_mutex_lock(&pager->gate);
+	entered = ts_pager_enter_context(pager);
+	ts_mutex_lock(&pager->lock);
+	rc = settle(pager);
+	out = pager->out.issued;
+	in = pager->in.issued;
+	ts_mutex_unlock(&pager->lock);
+	/* They wait for ops alone, all of which are done. */
+	if (!rc)
+		rc = ts_gpu_errno(
+		        ts_copyq_wait(&pager->out, out, &pager->lock));
+	if (!rc)
+		rc = ts_gpu_errno(ts_copyq_wait(&pager->in, in, &pager->lock));
+	ts_pager_leave_context(pager, entered);
+	ts_mutex_unlock(&pager->gate);
+	return rc;
+}
+
 int ts_enforce_adopt(
         struct ts_pager *pager, const struct ts_page_plan *plan, uint32_t index)
 {
