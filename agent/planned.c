@@ -242,7 +242,7 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
 		return false;
 	bucket = ts_planned_bucket_of(&ts_planned.buckets, &observed->step,
 	        ts_memline_peak(&observed->step));
-	if (!ts_planned_bucket_may_plan(bucket)) {
+	if (!ts_planned_bucket_wants_plan(bucket)) {
 		ts_log(TS_LOG_DEBUG, "plan: steps of about this size have one");
 		return false;
 	}

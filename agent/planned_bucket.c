@@ -39,11 +39,31 @@ struct ts_planned_bucket *ts_planned_bucket_of(
 	if (buckets->count == TS_BUCKETS_MAX)
 		return NULL;
 	buckets->count++;
-	*bucket = (struct ts_planned_bucket){family, size_class, 0, 0};
+	*bucket = (struct ts_planned_bucket){
+	        .family = family, .size_class = size_class};
 	return bucket;
 }
 
 bool ts_planned_bucket_may_plan(const struct ts_planned_bucket *bucket)
 {
 	return bucket && bucket->plans <= bucket->steps / STEPS_A_PLAN;
+}
+
+bool ts_planned_bucket_wants_plan(struct ts_planned_bucket *bucket)
+{
+	bool may = ts_planned_bucket_may_plan(bucket);
+
+	if (bucket)
+		bucket->refused = !may;
+	return may;
+}
+
+bool ts_planned_bucket_step(struct ts_planned_bucket *bucket)
+{
+	bool may;
+
+	bucket->steps++;
+	may = bucket->refused && ts_planned_bucket_may_plan(bucket);
+	bucket->refused &= !may;
+	return may;
 }

@@ -22,6 +22,7 @@ struct ts_planned_bucket {
 	unsigned int size_class;
 	unsigned int plans; /* that were made for it, and not dropped */
 	uint64_t steps;     /* that went by these */
+	bool refused;       /* one more was wanted before there might be one */
 };
 
 struct ts_planned_buckets {
@@ -39,5 +40,12 @@ struct ts_planned_bucket *ts_planned_bucket_of(
 
 /* May there be one plan more for its steps? */
 bool ts_planned_bucket_may_plan(const struct ts_planned_bucket *bucket);
+
+/* The same; where there may be none it is remembered that one was wanted. */
+bool ts_planned_bucket_wants_plan(struct ts_planned_bucket *bucket);
+
+/* A step went by a plan of @bucket. True: the one that was wanted may be made
+ * now, which is told once. */
+bool ts_planned_bucket_step(struct ts_planned_bucket *bucket);
 
 #endif

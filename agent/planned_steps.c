@@ -373,7 +373,9 @@ static void end_step(struct ts_pager *pager)
 	ts_planned.last = entry;
 	ts_planned.row = 1;
 	ts_planned.apart = 0;
-	entry->bucket->steps++;
+	/* Steps of another size get theirs, once they come again. */
+	if (ts_planned_bucket_step(entry->bucket))
+		ts_profiler_resume();
 	ts_planned.figures.astray += astray;
 	ts_planned.figures.missed += missed;
 	ts_planned.figures.doubted += atomic_exchange(&ts_planned.doubted, 0);
