@@ -2,9 +2,11 @@
 """Real numbers on the simulated GPU: held against PyTorch's CPU, and against
 themselves inside a limit."""
 
+import dataclasses
 import re
 
 import capping
+import planned
 from harness import TRAIN_GPT, WORKLOADS, Spec, launch, run, run_once
 from runner import Case, expect, expect_equal
 
@@ -230,6 +232,34 @@ def whole_run(*arguments, tolerance, seconds):
     print(f"the same within {least >> 20} MiB, wanted {limit >> 20} MiB")
 
 
+def replayed(percent, script, *arguments):
+    """30 steps in which values are made again: the same bits. Over a link so
+    slow that it is worth it for values that real numbers are soon computed
+    of."""
+    settings = (("SIMGPU_SLOW_LINK", "0.02"), ("TAPESWAP_REPLAY", "1"))
+    plainly = spec(
+        *arguments, "--steps", 30, "--dropout", 0.1, script=script,
+        timeout=2400,
+    )
+    plainly = dataclasses.replace(
+        plainly, settings=plainly.settings + settings
+    )
+    first = run(plainly)
+    limit = planned.share_of_peak(first.report, percent)
+    inside = run(planned.limited(plainly, limit, "plan"))
+    peak = inside.report["physical_peak_bytes"]
+    expect(peak <= limit, f"physical peak {peak} over {limit}")
+    expect_equal(
+        planned.printed(inside), planned.printed(first), "output inside"
+    )
+    made, plan = inside.status["remade"], inside.status["plan"]
+    print(f"  {inside.seconds:.0f} s, {made}\n  {plan}")
+    expect(made["made_again"] >= 50, f"values made again: {made}")
+    expect_equal(made["made_again"], made["given_up"], "made again")
+    expect_equal(made["failed"], 0, f"{made}")
+    expect(plan["steps"] >= 3, f"steps by a plan: {plan}")
+
+
 def all_cases():
     return [
         Case("torch/exact/fp32", lambda: compare("fp32")),
@@ -263,6 +293,24 @@ def all_cases():
             full=True,
         ),
         Case("torch/exact/missing", missing),
+        Case(
+            "torch/exact/replayed/gpt",
+            lambda: replayed(
+                40, TRAIN_GPT, "--digest",
+                *("--layers", 3, "--width", 128, "--heads", 4),
+                *("--sequence", 128, "--batch", 64, "--vocabulary", 128),
+            ),
+            full=True,
+            alone=True,
+        ),
+        Case(
+            "torch/exact/replayed/convolutions",
+            lambda: replayed(
+                60, SCRIPT, "convolutions", "--batch", 52
+            ),
+            full=True,
+            alone=True,
+        ),
         Case(
             "torch/exact/gpt-30-steps",
             lambda: whole_run(

@@ -72,6 +72,24 @@ def lenet(dropout):
     )
 
 
+def convolutions(dropout):
+    """Deep enough for most of its memory to be activations."""
+    width, layers = 24, []
+    for index in range(12):
+        layers += [
+            nn.Conv2d(width if index else 1, width, 3, padding=1),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+        ]
+    return Classifier(
+        *layers,
+        nn.Dropout(dropout),
+        nn.AvgPool2d(28),
+        nn.Flatten(),
+        nn.Linear(width, CLASSES),
+    )
+
+
 class Language(nn.Module):
     """A language model and a batch of tokens for it."""
 
@@ -150,6 +168,7 @@ def llama(dropout):
 MODELS = {
     "mlp": perceptron,
     "lenet": lenet,
+    "convolutions": convolutions,
     "gpt-manual": lambda dropout: gpt("manual", dropout),
     "gpt-fused": lambda dropout: gpt("flash", dropout),
     "gpt2": gpt2,
