@@ -10,6 +10,9 @@
 #define WORD_BYTES 8u
 /* Enough to fill a device; each takes as many words as are left. */
 #define BLOCKS_MAX 2048u
+/* Where the kernels are tried: four areas behind the results. */
+#define TRY_AREA  1024u
+#define TRY_BYTES (4u * TRY_AREA)
 
 struct ts_checks {
 	const struct ts_gpu_ops *ops;
@@ -27,9 +30,14 @@ struct ts_checks {
 	unsigned int stream_count;
 };
 
-uint64_t ts_checks_bytes(uint32_t most)
+static uint64_t results_bytes(uint32_t most)
 {
 	return most * sizeof(struct ts_check_result);
+}
+
+uint64_t ts_checks_bytes(uint32_t most)
+{
+	return results_bytes(most) + TRY_BYTES;
 }
 
 static CUresult load(struct ts_checks *checks)
@@ -49,9 +57,10 @@ static CUresult load(struct ts_checks *checks)
 static CUresult make_room(struct ts_checks *checks)
 {
 	const struct ts_gpu_ops *ops = checks->ops;
-	uint64_t bytes = ts_checks_bytes(checks->most);
+	uint64_t bytes = results_bytes(checks->most);
 	void *host = NULL;
-	CUresult rc = ops->mem_alloc(&checks->results, bytes);
+	CUresult rc =
+	        ops->mem_alloc(&checks->results, ts_checks_bytes(checks->most));
 
 	if (rc == CUDA_SUCCESS)
 		rc = ops->host_alloc(&host, bytes, 0);
@@ -63,6 +72,118 @@ static CUresult make_room(struct ts_checks *checks)
 		rc = ops->event_create(
 		        &checks->copied, CU_EVENT_DISABLE_TIMING);
 	return rc;
+}
+
+/* ------------------------------------------------------ do they see it all */
+
+/* What is tried, but for its last, odd part: [PART, PART + PART_BYTES) is
+ * written. */
+#define LOOKED_BYTES 1003u
+#define PART         26u
+#define PART_BYTES   500u
+
+enum { BEFORE, AFTER, FIRST, SECOND, AREAS };
+enum { SUM_BEFORE, SUM_AFTER, SUM_BACK, SUM_LAST, SUMS };
+enum { ALIKE, ONE_BYTE, UNWRITTEN, COMPARISONS };
+
+struct
+try {
+	struct ts_checks *checks;
+	uint64_t area[AREAS];
+	uint32_t sums[SUMS], comparisons[COMPARISONS];
+	int rc; /* nothing after the first failure is done */
+};
+
+static void put(struct try *try, int area, uint64_t offset, uint64_t bytes,
+        unsigned char with)
+{
+	if (!try->rc)
+		try->rc = ts_gpu_errno(
+		        try->checks->ops->set_bytes(try->area[area] + offset,
+		                with, bytes, try->checks->copies));
+}
+
+static void try_sum(struct try *try, int area, int which)
+{
+	if (!try->rc)
+		try->rc = ts_checks_sum(try->checks, try->area[area],
+		        LOOKED_BYTES,
+		        (ts_stream_key)(uintptr_t)try->checks->copies,
+		        &try->sums[which]);
+}
+
+static void try_compare(struct try *try, int which)
+{
+	struct ts_comparison all = {try->area[BEFORE], try->area[AFTER],
+	        try->area[FIRST], try->area[SECOND], LOOKED_BYTES};
+
+	if (!try->rc)
+		try->rc = ts_checks_compare(try->checks, &all,
+		        (ts_stream_key)(uintptr_t)try->checks->copies,
+		        &try->comparisons[which]);
+}
+
+static void issue_tries(struct try *try)
+{
+	static const unsigned char fills[AREAS] = {
+	        0x11, 0x11, TS_FILL_FIRST, TS_FILL_SECOND};
+
+	for (int i = 0; i < AREAS; i++)
+		put(try, i, 0, LOOKED_BYTES, fills[i]);
+	for (int i = AFTER; i < AREAS; i++)
+		put(try, i, PART, PART_BYTES, 0x33);
+	try_sum(try, BEFORE, SUM_BEFORE);
+	try_sum(try, AFTER, SUM_AFTER);
+	try_compare(try, ALIKE);
+	put(try, SECOND, PART + 4, 1, 0x34);
+	try_compare(try, ONE_BYTE);
+	put(try, SECOND, PART + 4, 1, 0x33);
+	put(try, AFTER, PART + PART_BYTES, 1, 0x12);
+	try_compare(try, UNWRITTEN);
+	put(try, AFTER, 0, LOOKED_BYTES, 0x11);
+	try_sum(try, AFTER, SUM_BACK);
+	put(try, AFTER, LOOKED_BYTES - 1, 1, 0x12);
+	try_sum(try, AFTER, SUM_LAST);
+}
+
+static bool tell_right(const struct try *try)
+{
+	struct ts_check_result sums[SUMS], comparisons[COMPARISONS];
+
+	for (int i = 0; i < SUMS; i++)
+		sums[i] = ts_checks_result(try->checks, try->sums[i]);
+	for (int i = 0; i < COMPARISONS; i++)
+		comparisons[i] =
+		        ts_checks_result(try->checks, try->comparisons[i]);
+	return ts_check_same(sums[SUM_BEFORE], sums[SUM_BACK]) &&
+	       !ts_check_same(sums[SUM_BEFORE], sums[SUM_AFTER]) &&
+	       !ts_check_same(sums[SUM_BEFORE], sums[SUM_LAST]) &&
+	       !comparisons[ALIKE].word[0] &&
+	       comparisons[ALIKE].word[1] == PART_BYTES &&
+	       comparisons[ONE_BYTE].word[0] && comparisons[UNWRITTEN].word[0];
+}
+
+/*
+ * All that is proved is proved by what they tell, and the driver has translated
+ * them: what they are to find has been put there before they are believed.
+ */
+static int try_kernels(struct ts_checks *checks)
+{
+	struct try try = {.checks = checks};
+
+	if (checks->most < SUMS + COMPARISONS)
+		return -ENOSPC;
+	for (int i = 0; i < AREAS; i++)
+		try.area[i] = checks->results + results_bytes(checks->most) +
+		              (unsigned int)i * TRY_AREA;
+	issue_tries(&try);
+	if (!try.rc)
+		try.rc = ts_checks_collect(checks);
+	if (!try.rc)
+		try.rc = ts_checks_wait(checks);
+	if (!try.rc && !tell_right(&try))
+		try.rc = -ENOTSUP;
+	return try.rc;
 }
 
 int ts_checks_create(const struct ts_gpu_ops *ops, uint32_t most,
@@ -81,6 +202,10 @@ int ts_checks_create(const struct ts_gpu_ops *ops, uint32_t most,
 		rc = result == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -ENOTSUP;
 	if (!rc)
 		rc = ts_gpu_errno(make_room(checks));
+	if (!rc)
+		rc = ts_checks_clear(checks);
+	if (!rc)
+		rc = try_kernels(checks);
 	if (!rc)
 		rc = ts_checks_clear(checks);
 	if (rc) {
@@ -147,7 +272,7 @@ static int issue(struct ts_checks *checks, CUfunction function, uint64_t bytes,
 		return rc;
 	if (blocks > BLOCKS_MAX)
 		blocks = BLOCKS_MAX;
-	*result = checks->results + ts_checks_bytes(checks->used);
+	*result = checks->results + results_bytes(checks->used);
 	rc = ts_gpu_errno(checks->ops->launch(function,
 	        blocks ? (unsigned int)blocks : 1, 1, 1, THREADS, 1, 1, 0,
 	        (CUstream)(uintptr_t)stream, params, NULL));
@@ -205,7 +330,7 @@ int ts_checks_collect(struct ts_checks *checks)
 	}
 	if (rc == CUDA_SUCCESS && checks->used)
 		rc = ops->copy_out(checks->host, checks->results,
-		        ts_checks_bytes(checks->used), checks->copies);
+		        results_bytes(checks->used), checks->copies);
 	if (rc == CUDA_SUCCESS)
 		rc = ops->event_record(checks->copied, checks->copies);
 	return ts_gpu_errno(rc);
@@ -230,7 +355,7 @@ struct ts_check_result ts_checks_result(
 int ts_checks_clear(struct ts_checks *checks)
 {
 	CUresult rc = checks->ops->set_bytes(checks->results, 0,
-	        ts_checks_bytes(checks->most), checks->copies);
+	        results_bytes(checks->most), checks->copies);
 
 	/* Whatever stream comes next must find it done. */
 	if (rc == CUDA_SUCCESS)

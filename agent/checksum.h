@@ -39,9 +39,10 @@ struct ts_comparison {
 };
 
 /*
- * Room for @most results. 0; -ENOMEM, on the device as well; -ENOTSUP where the
- * driver cannot load the kernels; or another negative errno. Memory that it
- * takes on the device: ts_checks_bytes(@most).
+ * Room for @most results. Tries whether the kernels see what they are to see,
+ * and waits for that. 0; -ENOMEM, on the device as well; -ENOTSUP where the
+ * driver cannot load the kernels, or they do not; or another negative errno.
+ * Memory that it takes on the device: ts_checks_bytes(@most).
  */
 int ts_checks_create(const struct ts_gpu_ops *ops, uint32_t most,
         struct ts_checks **ret_checks);

@@ -12,7 +12,7 @@
 #include "agent/proof_internal.h"
 
 /* Results of a shadow step: four of an op with three operands, roughly. */
-#define RESULTS_MAX (1u << 18)
+#define RESULTS_MAX ((1u << 18) - 256)
 /* Scratch takes no more than one part in so many of what there is. */
 #define SCRATCH_PART 4
 /* The driver gives memory away in pieces of so much. */

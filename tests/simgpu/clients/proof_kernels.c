@@ -81,6 +81,20 @@ static bool same(uint32_t a, uint32_t b)
 	return ts_check_same(result(a), result(b));
 }
 
+/* Launches of those that try the kernels, which did nothing. */
+static const char *const lost[] = {
+        "launch:1", "launch:3", "launch:4", "launch:5", "launch:6"};
+
+START_TEST(kernels_that_see_nothing_are_not_believed)
+{
+	/* What is lost is told of tags alone. */
+	setenv("SIMGPU_CONTENT", "tags", 1);
+	setenv("SIMGPU_MUTATE", lost[_i], 1);
+	client_start();
+	ck_assert_int_eq(ts_checks_create(&ops, MOST, &checks), -ENOTSUP);
+}
+END_TEST
+
 START_TEST(sums_are_those_of_the_text)
 {
 	unsigned char *data = pattern(BYTES);
@@ -274,6 +288,8 @@ int main(void)
 {
 	TCase *tests = tcase_create("proof_kernels");
 
+	tcase_add_loop_test(tests, kernels_that_see_nothing_are_not_believed, 0,
+	        sizeof(lost) / sizeof(lost[0]));
 	tcase_add_test(tests, sums_are_those_of_the_text);
 	tcase_add_test(tests, equal_content_has_equal_sums);
 	tcase_add_test(tests, results_end_and_begin_again);
