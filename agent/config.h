@@ -38,6 +38,13 @@ struct ts_limit {
 	uint64_t value;
 };
 
+/* When it is proved what can be launched again; as its setting's words. */
+enum ts_replay_way {
+	TS_REPLAY_WANTED, /* where a plan may be faster by it */
+	TS_REPLAY_NEVER,
+	TS_REPLAY_ALWAYS,
+};
+
 enum ts_setting_type {
 	TS_SETTING_SIZE,    /* bytes, KiB/MiB/GiB */
 	TS_SETTING_LIMIT,   /* the same, or % */
@@ -66,7 +73,7 @@ struct ts_config {
 	int mode;                   /* enum ts_mode */
 	int log_level;              /* enum ts_log_level */
 	int timing;                 /* enum ts_timing_way */
-	bool replay;                /* what can be launched again is proved */
+	int replay;                 /* enum ts_replay_way */
 	uint64_t verify; /* steps between two shadow steps; 0: none */
 	int helper;      /* enum ts_helper_way */
 	bool unmaps;     /* what leaves the device, at once */

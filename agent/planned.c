@@ -13,6 +13,7 @@
 #include "agent/planned_internal.h"
 #include "agent/planned_say.h"
 #include "agent/profiler.h"
+#include "agent/proof.h"
 #include "agent/proof_candidates.h"
 #include "agent/remake.h"
 
@@ -151,6 +152,7 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 	/* What may be made again is known of single steps only. */
 	if (candidates->count && !cycle)
 		input.candidates = candidates;
+	input.is_open = !cycle && ts_proof_is_open(observed);
 	input.scratch_bytes = ts_remake_reserved();
 	rc = ts_enforce_survey(pager, &survey);
 	if (rc)

@@ -36,6 +36,9 @@ struct ts_planned_entry {
 	 * ones have to pass until it is tried again.
 	 */
 	unsigned int vain, wait;
+	/* Whole steps since it was made, up to those before it is proved what
+	 * can be made again. */
+	unsigned int whole;
 	bool carried;  /* it carried a step through */
 	bool declined; /* the pager alone is as fast */
 	bool stale;    /* the device is measured anew, for another plan */

@@ -8,6 +8,7 @@
 #include "agent/planned_offer.h"
 #include "agent/planned_predict.h"
 #include "agent/planned_run.h"
+#include "agent/planned_worth.h"
 #include "planner/graph.h"
 #include "planner/plan_json.h"
 
@@ -505,6 +506,7 @@ static int try_limit(struct work *work, const struct ts_graph *g,
 	options.min_gap_bytes = work->step->survey->page_bytes;
 	rc = ts_plan_make(&work->view->profile, limit_bytes, &options,
 	        &made->plan, &stats);
+	made->model_ns = made->plan.predicted_step_ns;
 	if (!rc)
 		rc = place(work, g, made);
 	if (rc)
@@ -753,10 +755,13 @@ static int make(const struct ts_planned_step *step, bool lets_go,
 		rc = search_more(&work, rc, ret_plan);
 	}
 	*ret_least_bytes = limit_for(&work, work.least_chunks);
-	if (rc)
+	if (rc) {
 		ts_planned_view_finish(&view);
-	else
+	} else {
 		ret_plan->view = view;
+		ret_plan->is_open =
+		        step->is_open && ts_planned_worth_proof(step, ret_plan);
+	}
 	free(work.first_gap);
 	free(work.gap_list);
 	free(work.holds);

@@ -32,10 +32,14 @@ struct ts_planned_step {
 	 * already, which the survey has among what others use. */
 	const struct ts_replay_candidates *candidates;
 	uint64_t scratch_bytes;
+	/* It can still be proved what of it can be made again. */
+	bool is_open;
 };
 
 struct ts_planned_plan {
 	struct ts_plan plan;
+	uint64_t model_ns; /* a step by it, before pages; 0: not asked */
+	bool is_open;      /* with values made again it may be shorter */
 	struct ts_page_plan pages;
 	uint64_t chunks_there; /* that the limit leaves for pages */
 	uint64_t moving_bytes; /* that the planner had for pages that move */

@@ -56,6 +56,8 @@
 #define BEGUN_MAX   16
 /* So many steps in a row may have their large blocks where no plan has them. */
 #define STRANGE_MAX 3
+/* Whole steps after which it is proved what of them can be made again. */
+#define PROVED_AFTER 16
 
 void ts_planned_stand_off(void)
 {
@@ -79,8 +81,23 @@ static unsigned int count_row(const struct ts_planned_entry *entry)
 	return ts_planned.row;
 }
 
+/*
+ * Steps that are proved take several times as long: not before the program has
+ * shown that it runs for more than a few.
+ */
+static void count_whole(struct ts_planned_entry *entry)
+{
+	if (!entry->made.is_open || entry->stale ||
+	        ++entry->whole < PROVED_AFTER)
+		return;
+	entry->made.is_open = false;
+	ts_proof_ask(entry->observed);
+}
+
 void ts_planned_found_step(struct ts_planned_entry *entry)
 {
+	if (entry && entry->declined)
+		count_whole(entry);
 	if (!entry || entry->declined ||
 	        count_row(entry) <= ts_planned.restless)
 		return;
@@ -386,6 +403,7 @@ static void end_step(struct ts_pager *pager)
 	if (astray + certain <= entry->follow.n_ops / FEW_OF + FEW) {
 		entry->carried = true;
 		entry->bad_steps = 0;
+		count_whole(entry);
 		return;
 	}
 	entry->bad_steps++;

@@ -16,8 +16,12 @@
 
 /* A program whose steps are left so often is not one to be proved. */
 #define GIVEN_UP_MAX 16
-/* Nor one that has not begun a step after the ops of so many. */
+/*
+ * Nor one that has not begun a step after the ops of so many; of few where
+ * steps of other kinds go by plans that stand back meanwhile.
+ */
 #define WAIT_STEPS_MAX 64
+#define WAIT_STEPS_FEW 8
 /* Who writes files at exit waits for other threads a second at most. */
 #define LOCK_TRIES   1000
 #define LOCK_WAIT_US 1000
@@ -87,17 +91,20 @@ void ts_proof_init(void)
 {
 	static const struct ts_watch nothing;
 
-	ts_proof.on = ts_agent.config.replay;
+	ts_proof.asks = ts_agent.config.replay == TS_REPLAY_WANTED;
+	ts_proof.on = ts_agent.config.replay == TS_REPLAY_ALWAYS ||
+	              (ts_proof.asks && ts_agent.config.mode == TS_MODE_PLAN);
 	if (!ts_proof.on)
 		return;
 	ts_mutex_init(&ts_proof.lock, TS_RANK_PROOF);
 	/* Steps have to be known. */
-	ts_profiler_watch(&nothing);
+	if (!ts_proof.asks)
+		ts_profiler_watch(&nothing);
 }
 
-void ts_proof_of(const struct ts_observed *step)
+static void prove(const struct ts_observed *step)
 {
-	if (!ts_proof.on || !step->turn_count || !step->device_count)
+	if (!step->turn_count || !step->device_count)
 		return;
 	/* Values that are given up can only be made again by what is known. */
 	if (!ts_remake_all())
@@ -191,6 +198,31 @@ static void tell(const struct ts_observed *step)
 	ts_profiler_rewrite(step);
 }
 
+void ts_proof_of(const struct ts_observed *step)
+{
+	if (ts_proof.on && !ts_proof.asks)
+		prove(step);
+}
+
+bool ts_proof_is_open(const struct ts_observed *step)
+{
+	bool open;
+
+	if (!ts_proof.on || !ts_proof.asks || ts_proof_is_pending())
+		return false;
+	ts_mutex_lock(&ts_proof.lock);
+	open = !ts_remake_is_planned() &&
+	       (!ts_proof.step || ts_proof.step->hash != step->hash);
+	ts_mutex_unlock(&ts_proof.lock);
+	return open;
+}
+
+void ts_proof_ask(const struct ts_observed *step)
+{
+	if (ts_proof.on && ts_proof.asks)
+		prove(step);
+}
+
 static bool begins_step(const struct ts_op *op)
 {
 	return ts_proof.may_begin && !ts_recorder_is_timing() &&
@@ -215,11 +247,11 @@ static bool comes(struct ts_op *op)
 		phase = atomic_load(&ts_proof.phase);
 	}
 	if (phase == TS_PROOF_WAITING) {
+		uint64_t most = ts_proof.asks ? WAIT_STEPS_FEW : WAIT_STEPS_MAX;
 		int rc;
 
 		if (ts_proof.given_up >= GIVEN_UP_MAX ||
-		        ts_proof.waited++ / WAIT_STEPS_MAX >
-		                ts_proof.step->op_count) {
+		        ts_proof.waited++ / most > ts_proof.step->op_count) {
 			end("given up");
 			return true;
 		}
@@ -227,9 +259,15 @@ static bool comes(struct ts_op *op)
 			return false;
 		rc = ts_proof_step_start();
 		if (rc) {
-			ts_log(TS_LOG_DEBUG, "proof: no shadow step: %s",
-			        strerror(-rc));
+			ts_log(rc == -ENOTSUP ? TS_LOG_INFO : TS_LOG_DEBUG,
+			        "proof: no shadow step: %s",
+			        rc == -ENOTSUP ? "the kernels that look at "
+			                         "memory do not work here"
+			                       : strerror(-rc));
 			ts_proof.given_up++;
+			/* Nor will they the next time. */
+			if (rc == -ENOTSUP)
+				ts_proof.given_up = GIVEN_UP_MAX;
 			return false;
 		}
 	}

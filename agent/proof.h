@@ -2,7 +2,7 @@
 /*
  * Proves what may be done with the values of a step: which ops can be launched
  * again for what they make, and which blocks keep their content from one use to
- * the next, as an early copy needs it. TAPESWAP_REPLAY turns it on.
+ * the next, as an early copy needs it. TAPESWAP_REPLAY says when.
  *
  * In a shadow step everything runs as always and the agent looks. Around each
  * op it takes sums of what the op touches: what changed was written, whatever
@@ -30,8 +30,15 @@
 /* Before ts_profiler_init(). */
 void ts_proof_init(void);
 
-/* A step is known from now on; it stays. Takes the place of another one. */
+/*
+ * A step is known from now on; it stays. Takes the place of another one. Does
+ * nothing where steps are only proved that a plan may be faster by.
+ */
 void ts_proof_of(const struct ts_observed *step);
+
+/* There, whether it is of use to ask for this step; and it is asked for. */
+bool ts_proof_is_open(const struct ts_observed *step);
+void ts_proof_ask(const struct ts_observed *step);
 
 /*
  * Around an op: it comes next, before anything is made resident (anything but

@@ -66,7 +66,9 @@ enum ts_proof_phase {
 };
 
 struct ts_proof {
-	bool on; /* constant after start */
+	bool on;   /* constant after start */
+	bool asks; /* likewise: steps that are asked for are proved, no others
+	            */
 	_Atomic enum ts_proof_phase phase;
 
 	struct ts_mutex lock;

@@ -11,7 +11,7 @@
 
 /*
  * Names beside the baselines': "tapeswap" (the planner), "no-replay" (the
- * planner, as mode plan asks it unless TAPESWAP_REPLAY is set), "two-pass".
+ * planner, as mode plan asks it before anything is proved), "two-pass".
  */
 #define TS_POLICY_PLANNER   "tapeswap"
 #define TS_POLICY_NO_REPLAY "no-replay"

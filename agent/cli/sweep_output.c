@@ -96,9 +96,8 @@ static void print_use(const struct ts_sweep *sweep, uint64_t limit_bytes)
 	       "blocks, "
 	       "and may need more)\n");
 	if (replay || !strcmp(policy, TS_POLICY_NO_REPLAY))
-		printf("use: %sTAPESWAP_LIMIT=%" PRIu64 "MiB tapeswap run -- "
+		printf("use: TAPESWAP_LIMIT=%" PRIu64 "MiB tapeswap run -- "
 		       "PROGRAM\n",
-		        replay ? "TAPESWAP_REPLAY=1 " : "",
 		        (limit_bytes + MIB - 1) / MIB);
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What must hold of proofs, TAPESWAP_REPLAY=1.
+"""What must hold of proofs, TAPESWAP_REPLAY=1, or where they pay.
 
 The program prints what it prints without, within its limit, with no race: the
 agent only looks, and writes memory of its own. Every kernel has a verdict, and
@@ -51,7 +51,9 @@ def proving(spec, limit, content):
     )
 
 
-def planning(spec, limit, content, replay):
+def planning(spec, limit, content, replay=None):
+    """@replay None: as it is where nothing is set."""
+    replays = (("TAPESWAP_REPLAY", replay),) if replay else ()
     return Spec(
         spec.script,
         spec.arguments,
@@ -59,9 +61,9 @@ def planning(spec, limit, content, replay):
         limit=str(limit),
         settings=(
             ("SIMGPU_CONTENT", content),
-            ("TAPESWAP_REPLAY", replay),
             ("TAPESWAP_MODE", "plan"),
             ("TAPESWAP_PROFILE", "profile.json"),
+            *replays,
         ),
         timeout=600,
     )
@@ -227,6 +229,42 @@ def by_plan(spec, content, percent, without=True):
     )
 
 
+def asked(spec, percent):
+    """With no setting: proved where it pays, after steps by a plan without."""
+    unlimited = run_once(plain(spec, "tags"))
+    limit = share_of_peak(unlimited.report, percent)
+    outcome = run(planning(spec, limit, "tags"))
+    peak = outcome.report["physical_peak_bytes"]
+    expect(peak <= limit, f"physical peak {peak} over {limit}")
+    expect_equal(printed(outcome), printed(unlimited), "output")
+    check_plan(outcome, percent)
+    plan, made = outcome.status["plan"], outcome.plan["made_again"]
+    found = outcome.status["remade"]
+    print(f"  {found}\n  {made}")
+    expect_equal(plan["plans"], 2, "plans")
+    by_both = found["given_up"] / made["values"]
+    expect(by_both >= 3, f"steps in which values are made again: {by_both}")
+    expect(plan["steps"] >= 16 + by_both, f"steps by plans: {plan}")
+    expect_equal(found["failed"] + found["kept"], 0, f"{found}")
+    expect(
+        step_ms(outcome) * 1e6 < 0.97 * made["without_ns"],
+        f"step {step_ms(outcome)} ms, {made['without_ns']} ns without",
+    )
+
+
+def unasked(spec, percent):
+    """Where a plan takes no longer than the step alone nothing is proved."""
+    unlimited = run_once(plain(spec, "tags"))
+    limit = share_of_peak(unlimited.report, percent)
+    outcome = run(planning(spec, limit, "tags"))
+    expect_equal(printed(outcome), printed(unlimited), "output")
+    check_plan(outcome, percent)
+    plan = outcome.status["plan"]
+    expect(plan["steps"] >= 20, f"steps by plans: {plan}")
+    shadow_steps = outcome.profile["proof"]["shadow_steps"]
+    expect_equal((plan["plans"], shadow_steps), (1, 0), "plans, shadow steps")
+
+
 def looked_again(spec, percent, unstable):
     """Every few steps all is tried once more. What began to come out otherwise
     (@unstable, as SIMGPU_UNSTABLE has it) is found, and planned for no more."""
@@ -346,7 +384,7 @@ def all_cases():
          "--heads", 8, "--sequence", 512, "--batch", 16, "--vocabulary", 512),
     )
     longest = dataclasses.replace(
-        mini, arguments=("--steps", 36, *mini.arguments[2:])
+        mini, arguments=("--steps", 42, *mini.arguments[2:])
     )
     tall = Spec(
         TRAIN_GPT,
@@ -369,6 +407,12 @@ def all_cases():
         Case(
             "torch/remade/planned",
             lambda: by_plan(mini, "tags", 40, without=False),
+        ),
+        Case("torch/remade/asked", lambda: asked(longest, 40)),
+        Case(
+            "torch/remade/unasked",
+            lambda: unasked(longest, 90),
+            full=True,
         ),
         Case(
             "torch/remade/gpt-40",

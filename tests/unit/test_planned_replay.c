@@ -329,6 +329,39 @@ START_TEST(without_proof_nothing_is_made_again)
 }
 END_TEST
 
+/* A plan for @limit_bytes without candidates says whether it is worth it to
+ * find some. */
+static bool is_worth_it(uint64_t limit_bytes, bool is_open, bool no_replay)
+{
+	struct ts_planned_plan plan;
+	bool worth;
+
+	make_step(limit_bytes);
+	s.candidates.count = 0;
+	s.step.is_open = is_open;
+	for (uint32_t i = 0; no_replay && i < BLOCKS; i++)
+		s.profile.values[i].no_replay = true;
+	ck_assert_int_eq(ts_planned_make(&s.step, &plan, NULL), 0);
+	worth = plan.is_open;
+	/* The plan itself goes by what is proved. */
+	for (uint32_t v = 0; v < plan.view.profile.n_values; v++)
+		ck_assert(plan.view.profile.values[v].no_replay);
+	ck_assert_uint_eq(plan.n_replays, 0);
+	ts_planned_plan_finish(&plan);
+	ts_profile_finish(&s.profile);
+	return worth;
+}
+
+START_TEST(it_is_proved_where_it_pays)
+{
+	ck_assert(is_worth_it(288 * MIB, true, false));
+	/* Done already; against the rules; and nothing has to move. */
+	ck_assert(!is_worth_it(288 * MIB, false, false));
+	ck_assert(!is_worth_it(288 * MIB, true, true));
+	ck_assert(!is_worth_it(1024 * MIB, true, false));
+}
+END_TEST
+
 START_TEST(where_all_fits_nothing_is_made_again)
 {
 	struct ts_planned_plan plan;
@@ -349,6 +382,7 @@ static void add_tests(TCase *tcase)
 	tcase_add_test(tcase, what_takes_too_much_scratch_is_copied);
 	tcase_add_test(tcase, without_proof_nothing_is_made_again);
 	tcase_add_test(tcase, where_all_fits_nothing_is_made_again);
+	tcase_add_test(tcase, it_is_proved_where_it_pays);
 }
 
 int main(void)
