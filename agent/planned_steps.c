@@ -83,11 +83,12 @@ static unsigned int count_row(const struct ts_planned_entry *entry)
 
 /*
  * Steps that are proved take several times as long: not before the program has
- * shown that it runs for more than a few.
+ * shown that it runs for more than a few, nor while the device may have changed
+ * and what was measured of it may be old.
  */
 static void count_whole(struct ts_planned_entry *entry)
 {
-	if (!entry->made.is_open || entry->stale ||
+	if (!entry->made.is_open || entry->stale || entry->drift.off ||
 	        ++entry->whole < PROVED_AFTER)
 		return;
 	entry->made.is_open = false;
