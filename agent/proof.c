@@ -14,8 +14,12 @@
 #include "agent/recorder.h"
 #include "agent/remake.h"
 
-/* A program whose steps are left so often is not one to be proved. */
+/*
+ * A program whose steps are left so often is not one to be proved; nor, where
+ * nobody has asked for it, one whose steps are left a few times.
+ */
 #define GIVEN_UP_MAX 16
+#define GIVEN_UP_FEW 4
 /*
  * Nor one that has not begun a step after the ops of so many; of few where
  * steps of other kinds go by plans that stand back meanwhile.
@@ -248,9 +252,10 @@ static bool comes(struct ts_op *op)
 	}
 	if (phase == TS_PROOF_WAITING) {
 		uint64_t most = ts_proof.asks ? WAIT_STEPS_FEW : WAIT_STEPS_MAX;
+		unsigned int vain = ts_proof.asks ? GIVEN_UP_FEW : GIVEN_UP_MAX;
 		int rc;
 
-		if (ts_proof.given_up >= GIVEN_UP_MAX ||
+		if (ts_proof.given_up >= vain ||
 		        ts_proof.waited++ / most > ts_proof.step->op_count) {
 			end("given up");
 			return true;
