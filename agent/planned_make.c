@@ -612,7 +612,7 @@ static int hunt_down(struct work *work, const struct ts_graph *g,
 				work->least_chunks = made.pages.n_chunks;
 			if (!rc)
 				ts_planned_plan_finish(&made);
-			if (at_floor)
+			if (at_floor && !hunt.fits)
 				break;
 		} else {
 			if (hunt.fits)

@@ -153,6 +153,7 @@ static void start_d2h(struct ts_model *m)
 		if (!s->queued[version])
 			continue;
 		s->queued[version] = 0;
+		s->d2h_old = false;
 		begin_copy(m, &s->d2h, version,
 		        m->graph->profile->values[version].size_bytes);
 	}
@@ -196,8 +197,11 @@ static void finish_d2h(struct ts_model *m)
 
 	trace(m, TS_LANE_D2H, version, s->d2h.begun, s->t);
 	s->d2h.busy = TS_NONE;
-	set_host(m, version, true);
 	s->outcome.d2h_bytes += m->graph->profile->values[version].size_bytes;
+	/* Who still wants it has it copied once more. */
+	if (s->d2h_old)
+		return;
+	set_host(m, version, true);
 	if (gap != TS_NONE && s->status[gap] == OUTGOING)
 		ts_engines_release(m, gap);
 }
@@ -269,7 +273,8 @@ static void enqueue(struct ts_model *m, uint32_t version)
 	struct ts_run_state *s = &m->state;
 	uint32_t room = m->graph->n_gaps + 1;
 
-	if (s->host[version] || s->queued[version] || s->d2h.busy == version)
+	if (s->host[version] || s->queued[version] ||
+	        (s->d2h.busy == version && !s->d2h_old))
 		return;
 	if (s->queue_count == room)
 		compact_queue(m);
@@ -427,6 +432,14 @@ static bool wait_for(
 	return true;
 }
 
+/* What the host has of a read version is old, and what it is to have. */
+static void dirty(struct ts_model *m, uint32_t version)
+{
+	set_host(m, version, false);
+	if (m->state.d2h.busy == version)
+		m->state.d2h_old = true;
+}
+
 /* What an op writes is not on the host; what it overwrites no longer is. */
 static void forget_copies(struct ts_model *m, uint32_t op)
 {
@@ -435,7 +448,7 @@ static void forget_copies(struct ts_model *m, uint32_t op)
 
 	for (uint32_t k = 0; m->graph->dirties && k < info->n_reads; k++)
 		if (m->graph->dirties[info->first_read + k])
-			set_host(m, p->uses[info->first_read + k], false);
+			dirty(m, p->uses[info->first_read + k]);
 	for (uint32_t k = 0; k < info->n_writes; k++) {
 		uint32_t version = p->uses[info->first_write + k];
 		uint32_t old = m->older[version];

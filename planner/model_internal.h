@@ -46,6 +46,7 @@ struct ts_run_state {
 	uint32_t instr;
 	struct ts_engine d2h;
 	struct ts_engine h2d;
+	bool d2h_old; /* what it copies has changed since it began */
 	uint32_t queue_head;
 	uint32_t queue_count;
 	struct ts_outcome outcome;

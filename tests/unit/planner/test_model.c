@@ -101,6 +101,48 @@ START_TEST(swap_hides_behind_compute)
 }
 END_TEST
 
+/*
+ * a is made, and read 1 ms later by an op that the runtime does not know to
+ * leave it as it is: the copy on its way then is old, and made once more.
+ */
+START_TEST(what_changes_while_it_is_copied_is_copied_again)
+{
+	static const uint32_t a = 0;
+	static const uint8_t dirties[] = {1, 1, 1, 1};
+	struct ts_profile_builder builder;
+	struct ts_device *device = &builder.profile.device;
+	struct fixture f;
+	uint32_t sig;
+
+	ts_builder_init(&builder);
+	sig = ts_builder_signature(&builder, "f", TS_CLASS_GEMM, true);
+	ts_builder_value(&builder, 5 * MB, TS_KIND_ACTIVATION);
+	ts_builder_op(&builder, sig, 10000000, NULL, 0, &a, 1);
+	ts_builder_op(&builder, sig, 1000000, NULL, 0, NULL, 0);
+	ts_builder_op(&builder, sig, 1000000, &a, 1, NULL, 0);
+	ts_builder_op(&builder, sig, 30000000, NULL, 0, NULL, 0);
+	ts_builder_op(&builder, sig, 10000000, &a, 1, NULL, 0);
+	ts_builder_turn(&builder, 3);
+	device->d2h_bytes_per_s = device->h2d_bytes_per_s = 1000 * MB;
+	device->d2h_both_bytes_per_s = device->h2d_both_bytes_per_s = 500 * MB;
+	ck_assert_int_eq(ts_builder_take(&builder, &f.profile), 0);
+	ck_assert_int_eq(
+	        ts_graph_init(&f.graph, &f.profile,
+	                &(struct ts_graph_options){.dirties = dirties}),
+	        0);
+	ck_assert_uint_eq(f.graph.n_gaps, 2);
+	ck_assert_int_eq(ts_model_create(&f.graph, 10 * MB, &f.model), 0);
+	ck_assert_int_eq(ts_choice_init(&f.choice, 2), 0);
+	ts_model_set_options(
+	        f.model, &(struct ts_model_options){.late_copies = true});
+	f.choice.action[0] = f.choice.action[1] = TS_SWAP;
+	ck_assert_int_eq(ts_model_run(f.model, &f.choice, &f.outcome, NULL), 0);
+	ck_assert_uint_eq(f.outcome.d2h_bytes, 2 * 5 * MB);
+	ck_assert_uint_eq(f.outcome.h2d_bytes, 5 * MB);
+	teardown(&f);
+}
+END_TEST
+
 START_TEST(late_prefetch_is_waited_for)
 {
 	struct fixture f;
@@ -280,8 +322,10 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {kept_values_cost_nothing_and_may_not_fit,
-	        swap_hides_behind_compute, late_prefetch_is_waited_for,
-	        replay_runs_before_its_reader, both_ways_at_once_are_slower,
+	        swap_hides_behind_compute,
+	        what_changes_while_it_is_copied_is_copied_again,
+	        late_prefetch_is_waited_for, replay_runs_before_its_reader,
+	        both_ways_at_once_are_slower,
 	        incremental_evaluation_agrees_with_full_runs,
 	        guesses_are_near_full_runs};
 
