@@ -160,6 +160,51 @@ struct ts_cycle_found ts_cycles_find(const struct ts_cycles *cycles)
 	return found;
 }
 
+/* The lowest address of a large block that an op touches; 0: there is none. */
+static uint64_t lowest_of(
+        const struct ts_recording *step, const struct ts_rec_op *op)
+{
+	uint64_t lowest = 0;
+
+	for (uint32_t i = 0; i < op->use_count; i++) {
+		const struct ts_rec_block *block =
+		        &step->blocks[ts_recording_use(step, op, i)->block];
+
+		if (block->bytes > LARGE_BYTES &&
+		        (!lowest || block->address < lowest))
+			lowest = block->address;
+	}
+	return lowest;
+}
+
+/* Below 0 where blocks of @a lie lower than those of @b, at the first op where
+ * they differ. */
+static int compare_places(
+        const struct ts_recording *a, const struct ts_recording *b)
+{
+	for (size_t i = 0; i < a->op_count && i < b->op_count; i++) {
+		uint64_t x = lowest_of(a, &a->ops[i]);
+		uint64_t y = lowest_of(b, &b->ops[i]);
+
+		if (x != y)
+			return x < y ? -1 : 1;
+	}
+	return 0;
+}
+
+bool ts_cycles_begins(
+        const struct ts_cycles *cycles, const struct ts_cycle_found *found)
+{
+	/* Which of several shapes begins is told by these. */
+	if (!found->steps || found->shapes > 1)
+		return true;
+	for (unsigned int i = 0; i + 1 < found->steps; i++)
+		if (compare_places(&cycles->last[i].step,
+		            &cycles->last[found->steps - 1].step) < 0)
+			return false;
+	return true;
+}
+
 /* ----------------------------------------------------------------- joining */
 
 struct join {

@@ -52,6 +52,14 @@ void ts_cycles_forget(struct ts_cycles *cycles);
 struct ts_cycle_found ts_cycles_find(const struct ts_cycles *cycles);
 
 /*
+ * True where what was found begins with that of its steps with which it begins
+ * in every run of the program: where large blocks lie lowest. Only then values
+ * have the numbers that they have in a plan of another run.
+ */
+bool ts_cycles_begins(
+        const struct ts_cycles *cycles, const struct ts_cycle_found *found);
+
+/*
  * The last steps, as they were found, as one: work between them is left out,
  * the last one's times of a shape are those of all, and its duration is that
  * of one step of each shape. 0 or -ENOMEM.

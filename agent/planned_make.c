@@ -525,7 +525,7 @@ static int try_offered(struct work *work, const struct ts_graph *g,
 		return -ENOENT;
 	memset(made, 0, sizeof(*made));
 	rc = ts_planned_offer_copy(
-	        offered, g, work->step->profile->n_values, &made->plan);
+	        offered, g, !work->step->offered_bytes, &made->plan);
 	if (rc)
 		return rc;
 	made->plan.limit_bytes = work->step->offered_bytes

@@ -382,8 +382,10 @@ static void look_at_devices(const struct ts_recording *step)
 /* Addresses move in the first steps: who plans waits for the last. */
 static bool has_settled(const struct ts_shape *shape)
 {
+	struct ts_cycle_found found = ts_cycles_find(&profiler.cycles);
+
 	return shape->seen >= (shape->told ? SETTLED_TOLD : SETTLED_STEPS) &&
-	       (ts_cycles_find(&profiler.cycles).steps ||
+	       ((found.steps && ts_cycles_begins(&profiler.cycles, &found)) ||
 	               profiler.cycles.noted >= UNSETTLED_STEPS);
 }
 

@@ -130,6 +130,29 @@ START_TEST(the_order_of_uses_is_no_place)
 }
 END_TEST
 
+/* Whenever it is looked at. */
+START_TEST(a_cycle_begins_where_blocks_lie_lowest)
+{
+	static const struct script script = {
+	        .places = {3 << 24, 1 << 24, 2 << 24, 3 << 24, 1 << 24, 2 << 24,
+	                3 << 24, 1 << 24}};
+	struct ts_cycles cycles = {0};
+
+	for (unsigned int i = 0; i < 8; i++) {
+		struct ts_cycle_found found;
+
+		ts_cycles_note(&cycles, record(&script, i), 9);
+		found = ts_cycles_find(&cycles);
+		ck_assert_uint_eq(found.steps, i < 3 ? 0 : 3);
+		/* One, two, three. */
+		if (found.steps)
+			ck_assert_int_eq(ts_cycles_begins(&cycles, &found),
+			        script.places[i] == 3 << 24);
+	}
+	ts_cycles_forget(&cycles);
+}
+END_TEST
+
 START_TEST(steps_become_one)
 {
 	struct ts_cycles cycles = {0};
@@ -266,6 +289,7 @@ static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, blocks_come_back_to_their_places);
 	tcase_add_test(tests, the_order_of_uses_is_no_place);
+	tcase_add_test(tests, a_cycle_begins_where_blocks_lie_lowest);
 	tcase_add_test(tests, steps_become_one);
 	tcase_add_test(tests, shapes_that_take_turns_are_one);
 	tcase_add_test(tests, the_step_that_goes_on_is_told_by_its_places);
