@@ -2,12 +2,14 @@
 /*
  * Median cost of one launch, or one dlsym, in ns: launches PARAMETERS BYTES,
  * or launches dlsym. With a third argument "new" no launch is ever repeated, so
- * that no step is found and all are recorded. With "start" alone it makes one
- * launch and ends. What is preloaded and set is the caller's choice.
+ * that no step is found and all are recorded; with "many" each launch of the
+ * step has blocks of its own, as many as a model has. With "start" alone it
+ * makes one launch and ends. What is preloaded and set is the caller's choice.
  */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,9 @@
 #define BATCH       500
 #define PARAMS_MAX  64
 #define BLOCK_BYTES (1u << 20)
+/* With "many": more than what is looked into for addresses. */
+#define MANY_BLOCKS 1000u
+#define MANY_BYTES  (3u << 20)
 /* Launches that differ, as those of a training step do; then again. */
 #define STEP       2000u
 #define WARM_STEPS 14u
@@ -89,59 +94,91 @@ static int start(void)
 	               : 0;
 }
 
-/* One parameter in eight bytes of each is an address, as a rule of thumb. */
-static double time_launches(size_t count, size_t bytes, unsigned int step)
-{
+struct launches {
 	struct {
 		size_t count, bytes;
-	} function = {count, bytes};
-	void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-	alloc_function *alloc;
+	} function; /* the null driver's */
 	launch_function *launch;
+	unsigned int step; /* launches until they come again */
 	void *params[PARAMS_MAX];
+	CUdeviceptr *blocks; /* that each launch takes its own from, or NULL */
+};
+
+static void one_launch(struct launches *launches, unsigned int number)
+{
+	unsigned int at = number % launches->step;
+
+	for (size_t i = 0; launches->blocks && i < launches->function.count;
+	        i++)
+		memcpy(launches->params[i],
+		        &launches->blocks[(at + i * STEP / 7) % MANY_BLOCKS],
+		        sizeof(CUdeviceptr));
+	launches->launch((CUfunction)&launches->function, at, 1, 1, 1, 1, 1, 0,
+	        NULL, launches->params, NULL);
+}
+
+/* One parameter in eight bytes of each is an address, as a rule of thumb. */
+static bool set_up(struct launches *launches, void *driver, bool many)
+{
+	static CUdeviceptr blocks[MANY_BLOCKS];
+	alloc_function *alloc =
+	        (alloc_function *)dlsym(driver, "cuMemAlloc_v2");
+
+	launches->launch = (launch_function *)dlsym(driver, "cuLaunchKernel");
+	for (size_t i = 0; many && i < MANY_BLOCKS; i++)
+		if (alloc(&blocks[i], MANY_BYTES))
+			return false;
+	launches->blocks = many ? blocks : NULL;
+	for (size_t i = 0; i < launches->function.count; i++) {
+		CUdeviceptr address;
+
+		launches->params[i] = calloc(1, launches->function.bytes);
+		if (!launches->params[i] || alloc(&address, BLOCK_BYTES))
+			return false;
+		memcpy(launches->params[i], &address, sizeof(address));
+	}
+	return true;
+}
+
+static double time_launches(
+        size_t count, size_t bytes, unsigned int step, bool many)
+{
+	struct launches launches = {.function = {count, bytes}, .step = step};
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW);
 	double rounds[ROUNDS];
 	unsigned int grid = 0;
 
-	if (!driver || !count || count > PARAMS_MAX || bytes < 8)
+	if (!driver || !count || count > PARAMS_MAX || bytes < 8 ||
+	        !set_up(&launches, driver, many))
 		return -1;
-	alloc = (alloc_function *)dlsym(driver, "cuMemAlloc_v2");
-	launch = (launch_function *)dlsym(driver, "cuLaunchKernel");
-	for (size_t i = 0; i < count; i++) {
-		CUdeviceptr address;
-
-		params[i] = calloc(1, bytes);
-		if (!params[i] || alloc(&address, BLOCK_BYTES))
-			return -1;
-		memcpy(params[i], &address, sizeof(address));
-	}
 	/* Steps are found and timed, memory is taken, once. */
 	for (; grid < (step == NEVER ? WARM_NEW : WARM_STEPS * STEP); grid++)
-		launch((CUfunction)&function, grid % step, 1, 1, 1, 1, 1, 0,
-		        NULL, params, NULL);
+		one_launch(&launches, grid);
 	for (int round = 0; round < ROUNDS; round++) {
 		double start = now_ns();
 
 		for (int i = 0; i < BATCH; i++)
-			launch((CUfunction)&function, ++grid % step, 1, 1, 1, 1,
-			        1, 0, NULL, params, NULL);
+			one_launch(&launches, ++grid);
 		rounds[round] = (now_ns() - start) / BATCH;
 	}
 	for (size_t i = 0; i < count; i++)
-		free(params[i]);
+		free(launches.params[i]);
 	return median(rounds);
 }
 
 int main(int argc, char **argv)
 {
+	bool new = argc == 4 && !strcmp(argv[3], "new");
+	bool many = argc == 4 && !strcmp(argv[3], "many");
 	double ns = -1;
 
 	if (argc == 2 && !strcmp(argv[1], "start"))
 		return start();
 	if (argc == 2 && !strcmp(argv[1], "dlsym"))
 		ns = time_dlsym();
-	else if (argc == 3 || (argc == 4 && !strcmp(argv[3], "new")))
+	else if (argc == 3 || new || many)
 		ns = time_launches(strtoul(argv[1], NULL, 10),
-		        strtoul(argv[2], NULL, 10), argc == 4 ? NEVER : STEP);
+		        strtoul(argv[2], NULL, 10), new ? NEVER : STEP, many);
 	if (ns < 0)
 		return 2;
 	printf("%.1f\n", ns);
