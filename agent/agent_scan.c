@@ -139,7 +139,7 @@ bool ts_agent_scan_device(CUdeviceptr table, size_t bytes, ts_stream_key stream)
 #define PATTERNS_MAX 8
 
 /* Keys of late that are not due: most launches find theirs here. */
-#define CLEAN_SLOTS 1024u /* a power of two */
+#define CLEAN_SLOTS 4096u /* a power of two */
 
 static _Atomic uint64_t clean[CLEAN_SLOTS];
 

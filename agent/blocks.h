@@ -36,7 +36,7 @@ struct ts_allocation {
 	bool mapped; /* by the program, which unmaps it: virtual.h */
 };
 
-#define TS_BLOCKS_RECENT 1024u /* a power of two */
+#define TS_BLOCKS_RECENT 4096u /* a power of two */
 #define TS_BLOCKS_SPLIT  64u   /* likewise */
 #define TS_BLOCKS_LOCAL  21    /* addresses alike but for so many bits */
 

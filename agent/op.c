@@ -354,13 +354,20 @@ void ts_scan_words(struct ts_blocks *blocks, const void *words, size_t bytes,
 	size_t count = 0;
 
 	while (at + 8 <= end) {
+		uint64_t low, span;
+
 		ts_mutex_lock(&blocks->lock);
+		low = blocks->lowest;
+		span = blocks->highest - low;
 		for (count = 0; at + 8 <= end && count < SCAN_FOUND_MAX;
 		        at += 8) {
 			struct ts_block *block;
 			uint64_t word;
 
+			/* By far the most are plain numbers. */
 			memcpy(&word, at, sizeof(word));
+			if (word - low >= span)
+				continue;
 			block = ts_blocks_find_locked(blocks, word);
 			if (!block || !block->managed)
 				continue;

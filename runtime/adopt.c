@@ -101,7 +101,7 @@ CUresult ts_pager_abandon(struct ts_pager *pager, uint64_t base)
 	if (rc == CUDA_SUCCESS)
 		rc = ts_pager_strip(pager, segment);
 	if (rc == CUDA_SUCCESS) {
-		ts_map_remove(&pager->segments, base);
+		ts_pager_remove_segment(pager, segment);
 		ts_segment_destroy(pager->ops, segment, true);
 	}
 	ts_mutex_unlock(&pager->lock);

@@ -155,7 +155,7 @@ void ts_pager_destroy(struct ts_pager *pager, bool driver_alive)
 		for (size_t i = 0; i < segment->unit_count;
 		        i += segment->units[i].page->count)
 			free(segment->units[i].page->chunk);
-		ts_map_remove(&pager->segments, segment->base);
+		ts_pager_remove_segment(pager, segment);
 		ts_segment_destroy(pager->ops, segment, driver_alive);
 	}
 	ts_copyq_finish(&pager->out, driver_alive);
@@ -330,8 +330,8 @@ static void touch_all(struct ts_pager *pager, const struct ts_range *ranges,
 	}
 }
 
-static bool all_resident(const struct ts_pager *pager,
-        const struct ts_range *ranges, size_t count)
+static bool all_resident(
+        struct ts_pager *pager, const struct ts_range *ranges, size_t count)
 {
 	struct ts_cursor cursor = ts_cursor_at(ranges, count);
 	struct ts_page *page;

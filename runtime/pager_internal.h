@@ -39,6 +39,8 @@ struct ts_copies {
 	struct ts_fence after; /* what must be over before they begin */
 };
 
+#define TS_SEGMENTS_RECENT 4096u /* a power of two */
+
 struct ts_pager {
 	/* Constant after creation. */
 	const struct ts_gpu_ops *ops;
@@ -60,7 +62,9 @@ struct ts_pager {
 	struct ts_foresee foresee;
 	struct ts_copyq out, in;
 
-	struct ts_map segments;     /* by base */
+	struct ts_map segments; /* by base */
+	/* Found of late, by unit: each op asks for each of its ranges twice. */
+	struct ts_segment *recent[TS_SEGMENTS_RECENT];
 	struct ts_list slabs;       /* segments that small allocations share */
 	struct ts_list deferred;    /* freed segments, to be taken away later */
 	struct ts_list used, spare; /* resident pages, longest unused first */
@@ -138,11 +142,15 @@ static inline struct ts_cursor ts_cursor_at(
 
 /* The first page of the next range that has any. */
 struct ts_page *ts_cursor_enter(
-        const struct ts_pager *pager, struct ts_cursor *cursor);
+        struct ts_pager *pager, struct ts_cursor *cursor);
+
+/* Takes @segment out of the map. */
+void ts_pager_remove_segment(
+        struct ts_pager *pager, struct ts_segment *segment);
 
 /* The next page, with its range in cursor->range; NULL at the end. */
 static inline struct ts_page *ts_cursor_next(
-        const struct ts_pager *pager, struct ts_cursor *cursor)
+        struct ts_pager *pager, struct ts_cursor *cursor)
 {
 	if (cursor->segment) {
 		cursor->unit = cursor->segment->units[cursor->unit].page->end;

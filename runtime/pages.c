@@ -5,14 +5,36 @@
 #include "agent/base/log.h"
 #include "runtime/pager_internal.h"
 
-static bool enter_range(const struct ts_pager *pager, struct ts_cursor *cursor)
+static struct ts_segment **recent_of(struct ts_pager *pager, uint64_t address)
+{
+	return &pager->recent[address / pager->unit_bytes % TS_SEGMENTS_RECENT];
+}
+
+static struct ts_segment *find_segment(struct ts_pager *pager, uint64_t address)
+{
+	struct ts_segment **recent = recent_of(pager, address);
+
+	if (!*recent || address - (*recent)->base >= (*recent)->bytes)
+		*recent = ts_segment_of(&pager->segments, address);
+	return *recent;
+}
+
+void ts_pager_remove_segment(struct ts_pager *pager, struct ts_segment *segment)
+{
+	ts_map_remove(&pager->segments, segment->base);
+	for (size_t i = 0; i < TS_SEGMENTS_RECENT; i++)
+		if (pager->recent[i] == segment)
+			pager->recent[i] = NULL;
+}
+
+static bool enter_range(struct ts_pager *pager, struct ts_cursor *cursor)
 {
 	const struct ts_range *range = cursor->range;
 	uint64_t offset, last;
 
 	if (range->device != pager->device || !range->bytes)
 		return false;
-	cursor->segment = ts_segment_of(&pager->segments, range->address);
+	cursor->segment = find_segment(pager, range->address);
 	if (!cursor->segment)
 		return false;
 	offset = range->address - cursor->segment->base;
@@ -25,7 +47,7 @@ static bool enter_range(const struct ts_pager *pager, struct ts_cursor *cursor)
 }
 
 struct ts_page *ts_cursor_enter(
-        const struct ts_pager *pager, struct ts_cursor *cursor)
+        struct ts_pager *pager, struct ts_cursor *cursor)
 {
 	while (!cursor->segment) {
 		if (cursor->range == cursor->end)

@@ -185,7 +185,7 @@ static CUresult retire_first(struct ts_pager *pager, struct ts_list *freed)
 		rc = ts_pager_strip(pager, segment);
 	if (rc == CUDA_SUCCESS) {
 		ts_list_remove(&segment->slabs);
-		ts_map_remove(&pager->segments, segment->base);
+		ts_pager_remove_segment(pager, segment);
 	}
 	ts_mutex_unlock(&pager->lock);
 	if (rc != CUDA_SUCCESS)
