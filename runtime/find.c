@@ -7,6 +7,8 @@
 
 /* At the limit the driver is asked again after so many needs of a chunk. */
 #define MEASURE_INTERVAL 64
+/* One that was refused for a moment is not missed for long: 0, 1, 3, 7, ... */
+#define REFUSED_MAX 6
 
 static int driver_says(CUresult result, struct ts_shortage *ret_shortage)
 {
@@ -42,10 +44,11 @@ static int measure_again(
 	uint64_t used;
 	int rc;
 
-	if (pager->no_room && ++pager->skipped < MEASURE_INTERVAL)
+	if (pager->no_room && pager->skipped++ < pager->leaves_out)
 		return 0;
 	rc = ts_pager_measure(pager, &used, ret_shortage);
 	pager->skipped = 0;
+	pager->leaves_out = MEASURE_INTERVAL - 1;
 	pager->no_room = ts_pager_room(pager) < pager->unit_bytes;
 	return rc;
 }
@@ -214,10 +217,14 @@ static int create_chunk(struct ts_pager *pager, uint64_t bytes,
 		pager->other_bytes = pager->account.limit_bytes -
 		                     pager->chunks.created_bytes;
 		pager->no_room = true;
+		pager->skipped = 0;
+		pager->leaves_out = (1u << pager->refused) - 1;
+		pager->refused += pager->refused < REFUSED_MAX;
 		return -EAGAIN;
 	}
 	if (rc != CUDA_SUCCESS)
 		return driver_says(rc, ret_shortage);
+	pager->refused = 0;
 	ts_chunks_add(&pager->chunks, *ret_chunk);
 	ts_account_note(&pager->account,
 	        pager->told_bytes + pager->chunks.created_bytes);

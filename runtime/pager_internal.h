@@ -79,6 +79,8 @@ struct ts_pager {
 	uint64_t most_bytes;  /* that an op had resident at once */
 	bool no_room;         /* the last measurement left no whole unit */
 	unsigned int skipped; /* measurements left out since then */
+	unsigned int leaves_out; /* before the next */
+	unsigned int refused;    /* chunks in a row, by the driver */
 	struct ts_pager_stats stats;
 	unsigned int since_ahead; /* ops since work was done ahead */
 	bool captures;         /* something captured when the last op began */

@@ -239,6 +239,49 @@ START_TEST(pages_move_where_the_driver_pins_nothing)
 END_TEST
 
 /*
+ * Two blocks that fit, and the driver has no memory for one of the calls that
+ * the second needs. True where no call is left to fail.
+ */
+static bool try_passing_refusal(unsigned int fail_at)
+{
+	struct ts_shortage shortage;
+	uint64_t a, b;
+	bool last;
+
+	setup_with(8, 64);
+	a = alloc(4 * PAGE);
+	ck_assert_int_eq(write_op(a, 4 * PAGE, 1, STREAM_A), 0);
+	fake_gpu.calls = 0;
+	fake_gpu.fail_at = fail_at;
+	fake_gpu.fail_with = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!ts_pager_alloc(pager, 4 * PAGE, 0, &b, &shortage)) {
+		write_op(b, 4 * PAGE, 2, STREAM_A);
+		last = fake_gpu.calls < fail_at;
+		fake_gpu.fail_at = 0;
+		ck_assert_int_eq(write_op(b, 4 * PAGE, 3, STREAM_A), 0);
+		expect_bytes(a, 4 * PAGE, 1);
+		expect_bytes(b, 4 * PAGE, 3);
+		ck_assert_uint_eq(stats().out_bytes, 0);
+		ck_assert_uint_eq(fake_gpu.used_bytes, CONTEXT + 8 * PAGE);
+	} else {
+		last = fake_gpu.calls < fail_at;
+		fake_gpu.fail_at = 0;
+	}
+	teardown();
+	return last;
+}
+
+START_TEST(memory_refused_for_a_moment_is_used_afterwards)
+{
+	unsigned int at = 1;
+
+	while (!try_passing_refusal(at))
+		at++;
+	ck_assert_uint_gt(at, 4);
+}
+END_TEST
+
+/*
  * With the n-th driver call failing an op either runs or is refused; then
  * nothing is lost, and the next try works.
  */
@@ -506,6 +549,7 @@ static void add_tests(TCase *tests)
 	        tests, op_in_the_memory_of_a_free_block_comes_after_its_ops);
 	tcase_add_test(tests, dead_block_leaves_nothing_in_host_memory);
 	tcase_add_test(tests, pages_move_where_the_driver_pins_nothing);
+	tcase_add_test(tests, memory_refused_for_a_moment_is_used_afterwards);
 	tcase_add_test(tests, every_failing_call_loses_nothing);
 	tcase_add_test(tests, failing_call_ahead_of_need_loses_nothing);
 	tcase_add_loop_test(tests, threads_lose_no_byte, false, true + 1);
