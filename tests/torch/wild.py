@@ -92,16 +92,22 @@ def compiled():
 
 
 STEPS = 200
-FOR_LONG = (("WILD_STEPS", str(STEPS)), ("TAPESWAP_HELPER", "thread"))
 
 
-def many_steps(script, *behaviours, device=BIG_DEVICE, content="tags"):
-    """200 turns each, with the agent's helper on a thread of its own."""
+def for_long(turns=STEPS):
+    """With the agent's helper on a thread of its own."""
+    return ("WILD_STEPS", str(turns)), ("TAPESWAP_HELPER", "thread")
+
+
+def many_steps(
+    script, *behaviours, turns=STEPS, device=BIG_DEVICE, content="tags"
+):
+    """200 steps of training or more."""
     spec = Spec(
         WORKLOADS / script,
         behaviours,
         device=device,
-        settings=(("SIMGPU_CONTENT", content), *FOR_LONG),
+        settings=(("SIMGPU_CONTENT", content), *for_long(turns)),
         timeout=3000,
     )
     return same_within(spec, ("loss", "digest"))
@@ -109,7 +115,10 @@ def many_steps(script, *behaviours, device=BIG_DEVICE, content="tags"):
 
 def tables_for_long(how, *options, content="tags"):
     outcome = many_steps(
-        "wild_tables.py", str(GROUPED), how, *options, content=content
+        "wild_tables.py",
+        *(str(GROUPED), how, *options),
+        turns=STEPS // 3 + 1,  # of three steps each
+        content=content,
     )
     pinned = outcome.status["tables"]["pinned_blocks"]
     expect(pinned >= 3, f"{pinned} blocks pinned")
@@ -491,7 +500,12 @@ def all_cases():
         ),
         Case(
             "torch/wild/many-steps/tensor-maps",
-            lambda: many_steps("wild_maps.py", str(MAPS), device="h200"),
+            lambda: many_steps(
+                "wild_maps.py",
+                str(MAPS),
+                turns=STEPS // 2,  # of two steps each
+                device="h200",
+            ),
             full=True,
         ),
         *(

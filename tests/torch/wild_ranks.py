@@ -14,7 +14,7 @@ from harness import (
     launch,
 )
 from runner import Case, expect, expect_equal
-from wild import FOR_LONG, STEPS, TAGS, limit_of, limited
+from wild import STEPS, TAGS, for_long, limit_of, limited
 
 TORCHRUN = ROOT / "build/venv/bin/torchrun"
 SCRIPT = WORKLOADS / "wild_ranks.py"
@@ -169,7 +169,7 @@ def all_cases():
             f"torch/wild/many-steps/ranks-{wrapped}-{devices}",
             ranks,
             full=True,
-            arguments=(wrapped, devices, STEPS, "cap", "gloo", FOR_LONG),
+            arguments=(wrapped, devices, STEPS, "cap", "gloo", for_long()),
         )
         for wrapped, devices in (("data-parallel", 1), ("sharded", 2))
     ] + [
@@ -177,7 +177,7 @@ def all_cases():
             f"torch/wild/many-steps/nccl-{wrapped}",
             ranks,
             full=True,
-            arguments=(wrapped, 2, STEPS, "cap", NCCL, FOR_LONG),
+            arguments=(wrapped, 2, STEPS, "cap", NCCL, for_long()),
         )
         for wrapped in ("data-parallel", "sharded")
     ] + [
