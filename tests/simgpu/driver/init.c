@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ static const struct sg_device *error_devices[MEMORY_ERROR_TEXT];
 static unsigned error_count;
 
 static __thread unsigned lock_depth;
+static _Atomic(simgpu_api_callback) api_callback;
 
 void sg_lock(void)
 {
@@ -296,10 +298,30 @@ static void charge(enum sg_cost cost)
 	}
 }
 
+SG_EXPORT void simgpu_set_api_callback(simgpu_api_callback callback)
+{
+	atomic_store(&api_callback, callback);
+}
+
+/* Not of what the driver itself calls, nor of what the callback does. */
+static void tell(const struct sg_api *api)
+{
+	static __thread bool telling;
+	simgpu_api_callback callback =
+	        atomic_load_explicit(&api_callback, memory_order_relaxed);
+
+	if (!callback || telling || lock_depth)
+		return;
+	telling = true;
+	callback(api->name);
+	telling = false;
+}
+
 CUresult sg_enter(struct sg_guard *guard, struct sg_api *api)
 {
 	CUresult r;
 
+	tell(api);
 	sg_lock();
 	guard->locked = true;
 	r = sg_start();

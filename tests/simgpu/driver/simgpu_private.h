@@ -87,6 +87,13 @@ typedef void (*simgpu_activity_sink)(
         const struct simgpu_activity *record, void *user);
 /* Installs the sink (NULL removes it). */
 void simgpu_set_activity_sink(simgpu_activity_sink sink, void *user);
+/*
+ * Called on every thread that enters a function of the API, before it does
+ * anything, as profilers are: it may call the API, and is not called for that.
+ * NULL removes it.
+ */
+typedef void (*simgpu_api_callback)(const char *name);
+void simgpu_set_api_callback(simgpu_api_callback callback);
 /* The correlation id the calling thread's next operation will get. */
 uint64_t simgpu_next_correlation(void);
 /* Operations that the calling thread issues from now on carry @id; 0: none. */
