@@ -86,11 +86,11 @@ int main(void)
 		MUST(cuMemAlloc(&buffers[i], BUFFER_BYTES));
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = 0; i < BUFFERS; i++)
-			MUST(cuMemsetD8(buffers[i],
-			        (unsigned char)(round + i), BUFFER_BYTES));
+			MUST(cuMemsetD8(buffers[i], (unsigned char)(round + i),
+			        BUFFER_BYTES));
 		for (int i = 0; i < BUFFERS; i++)
-			kept = kept && holds(buffers[i],
-			                       (unsigned char)(round + i));
+			kept = kept &&
+			       holds(buffers[i], (unsigned char)(round + i));
 	}
 	simgpu_set_api_callback(NULL);
 	if (atomic_load(&failed))
