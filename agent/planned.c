@@ -26,6 +26,14 @@
 
 struct ts_planned ts_planned;
 
+/* Nor is a plan being put into force. */
+static void lock_settled(void)
+{
+	ts_mutex_lock(&ts_planned.lock);
+	while (ts_planned.adopting)
+		ts_cond_wait(&ts_planned.settled, &ts_planned.lock);
+}
+
 /* ------------------------------------------------------------------- plans */
 
 void ts_planned_end_force(void)
@@ -440,7 +448,7 @@ void ts_planned_proved(const struct ts_observed *observed, bool demoted)
 	        ts_proof_candidates(observed, &candidates))
 		return;
 	pager = ts_agent_pager(observed->devices[0].device);
-	ts_mutex_lock(&ts_planned.lock);
+	lock_settled();
 	old = ts_planned_cache_find(&ts_planned.cache, observed);
 	if (old && demoted && old->made.n_replays) {
 		replace(old, NULL);
@@ -473,7 +481,7 @@ static void ready(const struct ts_observed *observed, void *data)
 	pager = ts_agent_pager(observed->devices[0].device);
 	if (!pager || ts_proof_candidates(observed, &candidates))
 		return;
-	ts_mutex_lock(&ts_planned.lock);
+	lock_settled();
 	old = ts_planned_cache_find(&ts_planned.cache, observed);
 	if (old && old->stale)
 		made = remake_timed(pager, observed, &candidates, old);
@@ -503,5 +511,6 @@ void ts_planned_init(void)
 	if (!ts_planned.on)
 		return;
 	ts_mutex_init(&ts_planned.lock, TS_RANK_PLAN);
+	pthread_cond_init(&ts_planned.settled, NULL);
 	ts_profiler_watch(&watch);
 }

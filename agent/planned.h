@@ -6,7 +6,9 @@
  * whole step went as planned the plan goes on.
  *
  * Functions run on the program's threads inside its CUDA calls; one lock,
- * taken before the pager's gate, keeps them in order.
+ * taken before the pager's gate, keeps them in order. Pages are moved with
+ * it; a plan comes into force, for which the device is waited for, and others'
+ * memory is asked for without.
  */
 #ifndef TS_PLANNED_H
 #define TS_PLANNED_H

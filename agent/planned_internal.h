@@ -26,8 +26,17 @@ struct ts_planned {
 	atomic_bool has_plan;
 	atomic_uint missed;  /* ops the pager had to help, on the step */
 	atomic_uint doubted; /* of these, with doubtful uses */
+	/* What others have of the memory is wanted, of who holds no lock. */
+	atomic_bool asks;
 
 	struct ts_mutex lock;
+	/*
+	 * A plan is being put into force, which waits for the device and so is
+	 * done without the lock: what is here stays as it is meanwhile, but
+	 * for @crossed: other threads' ops came. Told by @settled.
+	 */
+	bool adopting, crossed;
+	pthread_cond_t settled;
 	/* Guarded by lock. */
 	int device;
 	struct ts_planned_cache cache;
@@ -63,6 +72,8 @@ struct ts_planned {
 	unsigned int mended;  /* so often since a step went by whole */
 	uint64_t vmm_calls;   /* when the last of these ended */
 	uint64_t other_bytes; /* that others had when it was */
+	uint64_t others_now;  /* as they were asked for last */
+	bool others_known;    /* they were, and were not looked at */
 	/* Steps by a plan before one looks whether others have less by now. */
 	unsigned int less_steps;
 	uint64_t clocked; /* the plan whose steps the clock has timed */

@@ -178,8 +178,32 @@ static uint32_t first_op(const struct ts_planned_entry *entry)
 	return entry->phases.now * entry->follow.n_ops;
 }
 
+/*
+ * Puts the plan of @entry into force, with op @next of its steps to come. 0;
+ * -EINTR where another thread's op came meanwhile, so that nobody knows what
+ * comes next; or a negative errno. Lock held, let go meanwhile.
+ */
+static int adopt(
+        struct ts_pager *pager, struct ts_planned_entry *entry, uint32_t next)
+{
+	int rc;
+
+	ts_planned.adopting = true;
+	ts_planned.crossed = false;
+	ts_mutex_unlock(&ts_planned.lock);
+	rc = ts_enforce_adopt(pager, &entry->made.pages, next);
+	ts_mutex_lock(&ts_planned.lock);
+	ts_planned.adopting = false;
+	pthread_cond_broadcast(&ts_planned.settled);
+	if (!rc && ts_planned.crossed) {
+		ts_enforce_end(pager);
+		rc = -EINTR;
+	}
+	return rc;
+}
+
 /* An op of the step comes next, mostly its first. 0 or a negative errno. Lock
- * held. */
+ * held, let go meanwhile. */
 static int join(struct ts_pager *pager)
 {
 	struct ts_planned_entry *entry = ts_planned.now;
@@ -197,10 +221,11 @@ static int join(struct ts_pager *pager)
 	ts_planned_end_force();
 	ts_planned.in_row = 0;
 	ts_planned.joined = true;
-	rc = ts_enforce_adopt(pager, &entry->made.pages, next);
+	rc = adopt(pager, entry, next);
 	if (!rc) {
 		ts_planned.in_force = entry;
-		ts_enforce_others(pager, &ts_planned.other_bytes);
+		ts_planned.other_bytes = ts_enforce_known_others(pager);
+		ts_planned.others_known = false;
 	}
 	ts_planned.figures.adopted += !rc;
 	if (rc)
@@ -267,14 +292,14 @@ static void look_at_times(struct ts_planned_entry *entry)
 static bool look_at_memory(
         struct ts_pager *pager, struct ts_planned_entry *entry)
 {
-	uint64_t limit_bytes = entry->made.plan.limit_bytes, others;
+	uint64_t limit_bytes = entry->made.plan.limit_bytes;
 	uint64_t before = ts_planned.other_bytes;
-	bool more;
+	uint64_t others = ts_planned.others_now;
+	bool more = others > before;
 
-	if (ts_planned.in_row % MEMORY_STEPS != MEMORY_STEPS - 1 ||
-	        ts_enforce_others(pager, &others))
+	if (!ts_planned.others_known)
 		return false;
-	more = others > before;
+	ts_planned.others_known = false;
 	if ((more ? others - before : before - others) <=
 	        limit_bytes / MEMORY_PART)
 		return false;
@@ -290,14 +315,15 @@ static bool look_at_memory(
 	return ts_planned_remake(pager, entry, more);
 }
 
-/* As join(), for the plan that is to go on. Lock held. False: without it. */
+/* As join(), for the plan that is to go on. False: without it. */
 static bool take_up(struct ts_pager *pager)
 {
 	struct ts_planned_entry *entry = ts_planned.now;
 	int rc = join(pager);
 
 	/* After this step it may do. */
-	if (rc == -EAGAIN && ++ts_planned.waits < WAITS_IN_VAIN_MAX) {
+	if (rc == -EINTR ||
+	        (rc == -EAGAIN && ++ts_planned.waits < WAITS_IN_VAIN_MAX)) {
 		ts_planned_stand_off();
 		ts_planned_cache_rewind(&ts_planned.cache, entry, 0);
 		return false;
@@ -364,6 +390,8 @@ static void count_vmm_calls(void)
 		        calls - ts_planned.vmm_calls;
 	}
 	ts_planned.vmm_calls = calls;
+	if (ts_planned.in_row % MEMORY_STEPS == MEMORY_STEPS - 1)
+		atomic_store(&ts_planned.asks, true);
 }
 
 /* A step went by: did pages come and go as planned? Lock held. */
@@ -564,6 +592,23 @@ void ts_planned_missed(const struct ts_op *op)
 		        &ts_planned.doubted, 1, memory_order_relaxed);
 }
 
+/* What others have of the memory, for the next step that begins. */
+static void ask_others(void)
+{
+	struct ts_pager *pager;
+	uint64_t others = 0;
+	bool known;
+
+	ts_mutex_lock(&ts_planned.lock);
+	pager = ts_agent_pager(ts_planned.device);
+	ts_mutex_unlock(&ts_planned.lock);
+	known = pager && !ts_enforce_others(pager, &others);
+	ts_mutex_lock(&ts_planned.lock);
+	ts_planned.others_now = others;
+	ts_planned.others_known = known;
+	ts_mutex_unlock(&ts_planned.lock);
+}
+
 void ts_planned_op(struct ts_op *op)
 {
 	struct ts_follow_op at = {.stream = op->stream};
@@ -573,9 +618,15 @@ void ts_planned_op(struct ts_op *op)
 	if (!atomic_load_explicit(&ts_planned.has_plan, memory_order_acquire))
 		return;
 	at.signature = op->signature;
+	if (atomic_load_explicit(&ts_planned.asks, memory_order_relaxed) &&
+	        !atomic_load(&ts_agent.capturing) &&
+	        atomic_exchange(&ts_planned.asks, false))
+		ask_others();
 	ts_mutex_lock(&ts_planned.lock);
 	pager = ts_agent_pager(ts_planned.device);
-	if (ts_planned.cache.count && pager) {
+	if (ts_planned.adopting) {
+		ts_planned.crossed = true;
+	} else if (ts_planned.cache.count && pager) {
 		/* Shadow steps are the pager's. */
 		if (!atomic_load(&ts_agent.capturing) && !ts_proof_is_pending())
 			follow_op(pager, op, &at);

@@ -104,6 +104,9 @@ void ts_enforce_make_way(
  */
 uint64_t ts_enforce_missed(struct ts_pager *pager);
 
+/* The same as it was when last asked. */
+uint64_t ts_enforce_known_others(struct ts_pager *pager);
+
 /* What is mapped at a page is taken away. Gate held. */
 void ts_enforce_disturb(struct ts_pager *pager);
 

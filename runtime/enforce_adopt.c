@@ -558,3 +558,13 @@ int ts_enforce_others(struct ts_pager *pager, uint64_t *ret_bytes)
 	ts_pager_leave_context(pager, entered);
 	return rc;
 }
+
+uint64_t ts_enforce_known_others(struct ts_pager *pager)
+{
+	uint64_t bytes;
+
+	ts_mutex_lock(&pager->lock);
+	bytes = pager->other_bytes;
+	ts_mutex_unlock(&pager->lock);
+	return bytes;
+}

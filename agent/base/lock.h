@@ -12,8 +12,8 @@
 #include <time.h>
 
 enum ts_rank {
-	/* Where the program stands in its plan; held across driver calls too.
-	 */
+	/* Where the program stands in its plan; held while pages are moved by
+	 * it, too. */
 	TS_RANK_PLAN,
 	TS_RANK_PROOF, /* where the program stands in a shadow step; likewise */
 	/*

@@ -603,11 +603,15 @@ def large_models():
     vision = WORKLOADS / "vision.py"
     compiled = (*GPT[:-1], "--compile")
     return {
-        "bert-large": Spec(language, ("bert-large",), timeout=1800),
-        "gpt2-xl": Spec(language, ("gpt2-xl",), timeout=2400),
-        "llama-7b": Spec(language, ("llama-7b",), timeout=2400),
-        "vgg16": Spec(vision, ("vgg16", "--batch", 128), timeout=1200),
-        "resnet50": Spec(vision, ("resnet50", "--batch", 64), timeout=1200),
+        "bert-large": Spec(language, ("bert-large", "--laps"), timeout=1800),
+        "gpt2-xl": Spec(language, ("gpt2-xl", "--laps"), timeout=2400),
+        "llama-7b": Spec(language, ("llama-7b", "--laps"), timeout=2400),
+        "vgg16": Spec(
+            vision, ("vgg16", "--batch", 128, "--laps"), timeout=1200
+        ),
+        "resnet50": Spec(
+            vision, ("resnet50", "--batch", 64, "--laps"), timeout=1200
+        ),
         "gpt-compile": Spec(TRAIN_GPT, compiled, timeout=900),
     }
 
