@@ -36,6 +36,7 @@ import buckets
 import content
 import drifting
 import exact
+import joint
 import mutation
 import observed
 import older
@@ -399,6 +400,7 @@ def all_cases():
         + planned.all_cases()
         + proving.all_cases()
         + drifting.all_cases()
+        + joint.all_cases()
         + buckets.all_cases()
         + pressed.all_cases()
         + wild.all_cases()

@@ -95,6 +95,11 @@ def main():
     parser.add_argument("--sequence", type=int)
     parser.add_argument("--layers", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--checkpoint",
+        action="store_true",
+        help="each layer is computed again (torch.utils.checkpoint)",
+    )
     add_digest(parser)
     add_laps(parser)
     args = parser.parse_args()
@@ -111,6 +116,8 @@ def main():
     with torch.device("cuda"):
         model = kind(config)
     torch.set_default_dtype(torch.float32)
+    if args.checkpoint:
+        model.gradient_checkpointing_enable()
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     generator = torch.Generator().manual_seed(args.seed)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Plans that both move values and have them made again, beside the other ways
+to train within the same limit on the same device: a plan that only moves, the
+pager alone, torch.utils.checkpoint around every layer, and the best plan that
+only makes values again, which is the planner's figure. None is faster, and
+where the limit leaves room for the model's state and half of the activations
+the bound on all plans is not far. A table of it all is printed.
+"""
+
+import dataclasses
+import json
+import subprocess
+import tempfile
+
+from harness import ROOT, TRAIN_GPT, WORKLOADS, Spec, run_once
+from planned import (
+    GPT,
+    SHARES,
+    check_plan,
+    run_at,
+    share_of_peak,
+    step_ms,
+    with_steps,
+)
+from runner import Case, expect
+
+# Steps of a run: the plan without replays, the proofs, and a few by the plan.
+JOINT_STEPS, STEPS = 30, 14
+# Another run's steps, whose pages lie elsewhere.
+TOLERANCE = 1.01
+# Of the bound, where there is room for half of the activations.
+NEAR = 1.03
+
+
+@dataclasses.dataclass
+class Model:
+    name: str
+    plain: Spec
+    checkpointed: Spec
+
+
+def with_settings(spec, *settings):
+    return dataclasses.replace(spec, settings=spec.settings + settings)
+
+
+def roomy_bytes(profile):
+    """Context, the model's state, and half of the activations."""
+    kinds = profile["memory"]["kinds_at_peak"]
+    state = sum(kinds[kind] for kind in ("parameter", "gradient", "optimizer"))
+    rest = sum(kinds.values()) - state
+    return profile["resident_bytes"] + state + rest // 2
+
+
+def command(profile, *arguments):
+    """What `tapeswap` tells of a profile, or None where no plan fits."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(profile, file)
+        file.flush()
+        done = subprocess.run(
+            [ROOT / "build/tapeswap", arguments[0], file.name,
+             *arguments[1:], "--json"],
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def recomputed_ms(profile, limit):
+    """The planner's best where nothing moves; None: that does not fit."""
+    found = command(
+        profile, "sweep", "--policies", "recompute-only",
+        "--limits", f"{limit}:{limit}:1",
+    )
+    steps = [row["step_ns"] for row in found["rows"]] if found else []
+    return steps[0] / 1e6 if steps and steps[0] else None
+
+
+def measured_ms(spec, limit, mode, replay, steps):
+    """Of a run under just that limit, and the run; None: it takes more."""
+    spec = with_settings(
+        with_steps(spec, steps), ("TAPESWAP_REPLAY", replay)
+    )
+    outcome, took = run_at(spec, limit, mode)
+    return (step_ms(outcome) if took == limit else None), outcome
+
+
+def row(model, percent):
+    """Milliseconds a step, by way; and whether the limit is roomy."""
+    whole = run_once(dataclasses.replace(
+        with_steps(model.plain, STEPS), observe=True
+    ))
+    limit = share_of_peak(whole.report, percent)
+    joint, outcome = measured_ms(model.plain, limit, "plan", "1", JOINT_STEPS)
+    expect(joint, f"no run at {percent} %")
+    check_plan(outcome, percent)
+    bound = command(whole.profile, "bound", "--limit", str(limit))
+    made = outcome.status.get("remade", {})
+    return {
+        "percent": percent,
+        "roomy": limit >= roomy_bytes(whole.profile),
+        "unlimited": step_ms(whole),
+        "bound": bound["bound"]["step_ns"] / 1e6 if bound else None,
+        "joint": joint,
+        "swap": measured_ms(model.plain, limit, "plan", "0", STEPS)[0],
+        "pager": measured_ms(model.plain, limit, "cap", "0", STEPS)[0],
+        "checkpoint": measured_ms(
+            model.checkpointed, limit, "plan", "0", STEPS
+        )[0],
+        "recompute": recomputed_ms(whole.profile, limit),
+        "made again": made.get("given_up", 0),
+    }
+
+
+OTHERS = ("swap", "pager", "checkpoint", "recompute")
+
+
+def print_table(name, rows):
+    ways = ("unlimited", "bound", "joint", *OTHERS)
+    print(f"  {name:>10} " + " ".join(f"{way:>10}" for way in ways))
+    for found in rows:
+        cells = (
+            f"{found[way]:10.2f}" if found[way] else f"{'-':>10}"
+            for way in ways
+        )
+        print(f"  {found['percent']:>8} % " + " ".join(cells), flush=True)
+
+
+def compared(model, shares):
+    rows = [row(model, percent) for percent in shares]
+    print_table(model.name, rows)
+    worse = [
+        f"{found['percent']} %: {found['joint']} ms, {way} {found[way]}"
+        for found in rows
+        for way in OTHERS
+        if found[way] and found["joint"] > found[way] * TOLERANCE
+    ]
+    far = [
+        f"{found['percent']} %: {found['joint']} ms, bound {found['bound']}"
+        for found in rows
+        if found["roomy"] and found["bound"]
+        and found["joint"] > found["bound"] * NEAR
+    ]
+    expect(not worse, "slower than another way: " + "; ".join(worse))
+    expect(not far, "far above the bound: " + "; ".join(far))
+    expect(
+        any(found["made again"] for found in rows), "nothing was made again"
+    )
+
+
+def models():
+    language = WORKLOADS / "language_model.py"
+    tags = (("SIMGPU_CONTENT", "tags"),)
+    gpt = (*GPT[:-1], "--dropout", 0.1)
+    llama = (
+        "llama-small", "--laps", "--layers", 8, "--batch", 16,
+        "--sequence", 512,
+    )
+    bert = ("bert-large", "--laps")
+    return (
+        Model(
+            "gpt",
+            Spec(TRAIN_GPT, gpt, settings=tags, timeout=900),
+            Spec(
+                WORKLOADS / "saved.py", ("checkpoint", *gpt), settings=tags,
+                timeout=900,
+            ),
+        ),
+        Model(
+            "llama-small",
+            Spec(language, llama, settings=tags, timeout=900),
+            Spec(
+                language, (*llama, "--checkpoint"), settings=tags, timeout=900
+            ),
+        ),
+        Model(
+            "bert-large",
+            Spec(language, bert, settings=tags, timeout=2400),
+            Spec(
+                language, (*bert, "--checkpoint"), settings=tags, timeout=2400
+            ),
+        ),
+    )
+
+
+def all_cases():
+    return [
+        Case(
+            f"torch/joint/{model.name}",
+            lambda m=model: compared(m, SHARES),
+            full=True,
+            alone=True,
+        )
+        for model in models()
+    ]
