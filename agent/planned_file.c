@@ -216,6 +216,11 @@ void ts_planned_file_say(const struct ts_planned_plan *made)
 		        " pages of memory are needed, %" PRIu64
 		        " are there; one is made",
 		        path, made->offered_chunks, made->chunks_there);
+	else if (made->offered_rc == -ENOTSUP)
+		ts_log(TS_LOG_INFO,
+		        "plan: that in %s has values made again, which is to "
+		        "be proved first; one is made without",
+		        path);
 	else if (made->offered_rc == -EINVAL)
 		ts_log(TS_LOG_INFO,
 		        "plan: that in %s does not fit: its values are none of "

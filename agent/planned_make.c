@@ -523,6 +523,9 @@ static int try_offered(struct work *work, const struct ts_graph *g,
 
 	if (!offered)
 		return -ENOENT;
+	/* Nothing of it is proved in this run. */
+	if (offered->n_replays)
+		return -ENOTSUP;
 	memset(made, 0, sizeof(*made));
 	rc = ts_planned_offer_copy(
 	        offered, g, !work->step->offered_bytes, &made->plan);

@@ -44,7 +44,8 @@ struct ts_planned_plan {
 	uint64_t chunks_there; /* that the limit leaves for pages */
 	uint64_t moving_bytes; /* that the planner had for pages that move */
 	bool was_offered;
-	/* Why the one offered was not taken, as an errno; and what it needs. */
+	/* Why the one offered was not taken, as an errno (-ENOTSUP: it has
+	 * values made again); and what it needs. */
 	int offered_rc;
 	uint64_t offered_chunks;
 	struct ts_planned_view view;      /* what the plan's values are */

@@ -7,6 +7,7 @@ those that must not be launched again are refused.
 """
 
 import dataclasses
+import tempfile
 
 from harness import ROOT, TRAIN_GPT, WORKLOADS, Spec, run, run_once
 from planned import GPT as LARGE, check_plan, printed, share_of_peak, step_ms
@@ -265,6 +266,28 @@ def unasked(spec, percent):
     expect_equal((plan["plans"], shadow_steps), (1, 0), "plans, shadow steps")
 
 
+def asked_again(spec, percent):
+    """A run that finds a plan with values made again proves it at once."""
+    unlimited = run_once(plain(spec, "tags"))
+    limit = share_of_peak(unlimited.report, percent)
+    given_up = []
+    with tempfile.TemporaryDirectory(prefix="tapeswap-plan-") as folder:
+        path = f"{folder}/plan.json"
+        base = planning(spec, limit, "tags")
+        base = dataclasses.replace(
+            base, settings=(*base.settings, ("TAPESWAP_PLAN", path))
+        )
+        for said in False, True:
+            outcome = run(base)
+            expect_equal(printed(outcome), printed(unlimited), "output")
+            expect_equal(
+                "has values made again" in outcome.err, said, outcome.err
+            )
+            given_up.append(outcome.status["remade"]["given_up"])
+    print(f"  values given up: {given_up}")
+    expect(given_up[1] >= 2 * given_up[0] > 0, f"given up: {given_up}")
+
+
 def looked_again(spec, percent, unstable):
     """Every few steps all is tried once more. What began to come out otherwise
     (@unstable, as SIMGPU_UNSTABLE has it) is found, and planned for no more."""
@@ -409,6 +432,11 @@ def all_cases():
             lambda: by_plan(mini, "tags", 40, without=False),
         ),
         Case("torch/remade/asked", lambda: asked(longest, 40)),
+        Case(
+            "torch/remade/asked-again",
+            lambda: asked_again(longest, 40),
+            full=True,
+        ),
         Case(
             "torch/remade/unasked",
             lambda: unasked(longest, 90),
