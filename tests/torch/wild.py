@@ -94,9 +94,16 @@ def compiled():
 STEPS = 200
 
 
-def for_long(turns=STEPS):
+def for_long(turns=STEPS, content="tags"):
     """With the agent's helper on a thread of its own."""
-    return ("WILD_STEPS", str(turns)), ("TAPESWAP_HELPER", "thread")
+    # Real numbers take real time.
+    batch = 1024 if content == "exact" else 4096
+    return (
+        ("SIMGPU_CONTENT", content),
+        ("WILD_STEPS", str(turns)),
+        ("WILD_BATCH", str(batch)),
+        ("TAPESWAP_HELPER", "thread"),
+    )
 
 
 def many_steps(
@@ -107,7 +114,7 @@ def many_steps(
         WORKLOADS / script,
         behaviours,
         device=device,
-        settings=(("SIMGPU_CONTENT", content), *for_long(turns)),
+        settings=for_long(turns, content),
         timeout=3000,
     )
     return same_within(spec, ("loss", "digest"))

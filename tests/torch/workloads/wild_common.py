@@ -12,7 +12,8 @@ from torch import nn
 
 from digest import digest
 
-WIDTH, LAYERS, BATCH = 512, 6, 4096
+WIDTH, LAYERS = 512, 6
+BATCH = int(os.environ.get("WILD_BATCH", 4096))
 
 
 def turns(few):
