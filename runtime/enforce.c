@@ -204,6 +204,22 @@ void ts_enforce_make_way(
 	pager->victims.count = 0;
 }
 
+/* True once of each page that has made way since the gate was taken. */
+static bool is_first(struct ts_pager *pager, uint64_t address)
+{
+	struct ts_segment *segment = ts_segment_of(&pager->segments, address);
+	struct ts_page *page;
+
+	if (!segment)
+		return false;
+	page = segment->units[(address - segment->base) / pager->unit_bytes]
+	               .page;
+	if (page->mark == pager->slow_number)
+		return false;
+	page->mark = pager->slow_number;
+	return true;
+}
+
 /* What had made way comes back, where the plan has it before op @index. */
 static int bring_back(
         struct ts_pager *pager, struct ts_enforce *enforce, uint32_t index)
@@ -212,13 +228,15 @@ static int bring_back(
 
 	pager->victims.count = 0;
 	pager->missing.count = 0;
+	pager->slow_number++;
 	for (size_t i = 0; i < n; i++) {
 		const struct ts_plan_move *move = &enforce->displaced[i];
 		const struct ts_plan_move *strip =
 		        strip_of(pager, move->address);
 
-		if (is_there(enforce, (uint32_t)(strip - enforce->strips),
-		            index))
+		if (is_first(pager, move->address) &&
+		        is_there(enforce, (uint32_t)(strip - enforce->strips),
+		                index))
 			collect(pager, enforce, move);
 	}
 	return flush(pager);
