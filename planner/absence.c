@@ -82,7 +82,7 @@ bool ts_absence_may_pull(const struct ts_absence *a, uint32_t gap, uint32_t pos,
 	while (depth) {
 		uint32_t at = stack[--depth];
 
-		if (++seen > TS_MAX_PULLED)
+		if (++seen > a->most_pulled)
 			return false;
 		for (uint32_t k = pass->input_first[at];
 		        k < pass->input_first[at + 1]; k++) {

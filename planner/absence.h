@@ -10,8 +10,9 @@
 #include "planner/passes.h"
 #include "planner/segtree.h"
 
-/* Replays that one replay may bring forward. */
-#define TS_MAX_PULLED 256
+/* Replays that one replay may bring forward; on the longest tapes. */
+#define TS_MAX_PULLED  256
+#define TS_LONG_PULLED 64
 
 struct ts_absence {
 	const struct ts_graph *graph;
@@ -20,6 +21,7 @@ struct ts_absence {
 	const struct ts_choice *choice;
 	struct ts_segtree *memory;
 	uint32_t *stack; /* room for all gaps, and one */
+	uint32_t most_pulled;
 };
 
 /* @op in the gap's own count, which goes on in the next step. */

@@ -196,7 +196,7 @@ static void make_offer(struct scratch *s, uint32_t op)
 {
 	const struct ts_graph *g = s->graph;
 	struct offer *offer = &s->offer;
-	uint32_t n_dirty;
+	uint32_t n_dirty, n_late = 0;
 
 	s->op = op;
 	offer->n = s->n_gaps = 0;
@@ -235,14 +235,20 @@ static void make_offer(struct scratch *s, uint32_t op)
 		        .ns_per_byte = ns / (double)gap->size_bytes,
 		        .bytes = (double)gap->size_bytes};
 		offer->early[offer->n] = offer->costs[offer->n];
-		if (gap->to_op > offer->ends_op)
+		if (gap->to_op > offer->ends_op) {
 			offer->early[offer->n].ns_per_byte = 0;
+			n_late++;
+		}
 		offer->n++;
 	}
 	for (uint32_t i = 0; i < s->n_gaps; i++)
 		clear_shares(s, &g->gaps[s->gaps[i]]);
 	sum_up(offer->costs, offer->n);
-	sum_up(offer->early, offer->n);
+	if (n_late)
+		sum_up(offer->early, offer->n);
+	else
+		memcpy(offer->early, offer->costs,
+		        offer->n * sizeof(*offer->early));
 }
 
 static double least(double a, double b)

@@ -20,6 +20,29 @@ static int by_key_descending(const void *a, const void *b)
 	return x->gap < y->gap ? -1 : x->gap > y->gap;
 }
 
+/* What came from outside first, then by the op that made it. */
+static uint64_t age(const struct ts_gap *gap)
+{
+	return gap->born_op == TS_NONE ? 0 : gap->born_op + UINT64_C(1);
+}
+
+static int rank_by_age(struct ts_pass *pass)
+{
+	const struct ts_graph *g = pass->graph;
+	uint32_t *first = calloc(g->n_ops + UINT64_C(3), sizeof(*first));
+
+	if (!first)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < g->n_gaps; i++)
+		first[age(&g->gaps[i]) + 1]++;
+	for (uint32_t i = 0; i <= g->n_ops; i++)
+		first[i + 1] += first[i];
+	for (uint32_t i = 0; i < g->n_gaps; i++)
+		pass->order_by_age[first[age(&g->gaps[i])]++] = i;
+	free(first);
+	return 0;
+}
+
 static int rank(struct ts_pass *pass)
 {
 	const struct ts_graph *g = pass->graph;
@@ -39,18 +62,8 @@ static int rank(struct ts_pass *pass)
 	qsort(all, g->n_gaps, sizeof(*all), by_key_descending);
 	for (uint32_t i = 0; i < g->n_gaps; i++)
 		pass->order_by_cost[i] = all[i].gap;
-	for (uint32_t i = 0; i < g->n_gaps; i++) {
-		const struct ts_gap *gap = &g->gaps[i];
-
-		all[i].gap = i;
-		all[i].key =
-		        gap->born_op == TS_NONE ? 1 : -(double)gap->born_op;
-	}
-	qsort(all, g->n_gaps, sizeof(*all), by_key_descending);
-	for (uint32_t i = 0; i < g->n_gaps; i++)
-		pass->order_by_age[i] = all[i].gap;
 	free(all);
-	return 0;
+	return rank_by_age(pass);
 }
 
 /* Lists the gaps that the closure of @gap reads; count only without @to. */

@@ -9,6 +9,9 @@
 
 #include "planner/program.h"
 
+/* From so many ops on only the cheapest parts of the planner run. */
+#define TS_LONG_TAPE 200000
+
 /* What repair has learned about a gap. */
 enum ts_verdict {
 	TS_MAY,

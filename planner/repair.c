@@ -7,6 +7,9 @@
 #include <string.h>
 
 #define ROUNDS 6
+/* A run takes as long for a swap as for so many ops; what counts as long. */
+#define SWAP_OPS 8
+#define LONG_OPS 20000
 /* Halvings of the capacity that the frontier's knapsack gets. */
 #define CAPACITY_TURNS 7
 
@@ -48,6 +51,19 @@ void ts_search_finish(struct ts_search *s)
 	ts_model_destroy(s->model);
 	free(s->wait_ns);
 	memset(s, 0, sizeof(*s));
+}
+
+uint32_t ts_search_effort(const struct ts_search *s, uint32_t most)
+{
+	uint64_t ops = s->graph->n_ops;
+
+	for (uint32_t i = 0; i < s->graph->n_gaps; i++) {
+		if (s->best.choice.action[i] == TS_SWAP)
+			ops += SWAP_OPS;
+	}
+	if (ops <= LONG_OPS)
+		return most;
+	return (uint32_t)((most * (uint64_t)LONG_OPS + ops - 1) / ops);
 }
 
 int ts_search_windows(struct ts_search *s, enum ts_window_mode windows)

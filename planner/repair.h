@@ -12,9 +12,6 @@
 
 /* Evaluations that a good plan gets which is not the best. */
 #define TS_CLOSE_EVALUATIONS 26
-/* From so many ops on only the cheapest parts of the planner run. */
-#define TS_LONG_TAPE 200000
-
 /* The best choice seen, and how it ran. */
 struct ts_best {
 	struct ts_choice choice;
@@ -61,6 +58,12 @@ struct ts_search {
 int ts_search_init(struct ts_search *search, const struct ts_graph *graph,
         uint64_t limit_bytes);
 void ts_search_finish(struct ts_search *search);
+
+/*
+ * How much of @most is right for what it takes to run the best plan: all of it
+ * up to the longest tapes that were recorded, then ever less, but not nothing.
+ */
+uint32_t ts_search_effort(const struct ts_search *search, uint32_t most);
 
 /* Sets the windows of search->trial, runs it; keeps it where it is the best. */
 int ts_search_offer(struct ts_search *search, enum ts_window_mode windows,

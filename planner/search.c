@@ -5,6 +5,7 @@
  * too: a plan is never slower than one of them. Called by ts_plan_make().
  */
 #include "planner/baselines/baseline.h"
+#include "planner/bound.h"
 #include "planner/plan.h"
 #include "planner/repair.h"
 
@@ -85,7 +86,8 @@ static int try_baselines_apart(struct ts_search *s)
 		return err;
 	err = try_baselines(s);
 	if (!err && s->evaluations && s->best.outcome.fits)
-		err = ts_search_improve(s, TS_CLOSE_EVALUATIONS);
+		err = ts_search_improve(
+		        s, ts_search_effort(s, TS_CLOSE_EVALUATIONS));
 	if (!err)
 		err = ts_search_note_settled(s);
 	ts_search_end_apart(s, &before);
@@ -278,7 +280,8 @@ static int seek_coarse(struct ts_search *s, uint64_t min_gap_bytes,
 		err = is_wide(&coarse) ? try_baselines_apart(&search)
 		                       : try_baselines(&search);
 	if (!err && search.best.outcome.fits && coarse.n_ops < TS_LONG_TAPE)
-		err = ts_search_improve(&search, evaluations);
+		err = ts_search_improve(
+		        &search, ts_search_effort(&search, evaluations));
 	if (!err && search.best.outcome.fits && coarse.n_ops < TS_LONG_TAPE)
 		err = ts_search_settle(&search);
 	if (!err && search.best.outcome.fits)
@@ -292,7 +295,7 @@ out_finish:
 	return err;
 }
 
-int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
+static int seek_all(struct ts_search *s, const struct ts_plan_options *options)
 {
 	const struct ts_graph *g = s->graph;
 	uint32_t n = evaluations(g, options,
@@ -323,6 +326,59 @@ int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
 	/* What is done was improved before, unless it was beaten now. */
 	if (!err && s->best.outcome.fits &&
 	        (!done || s->best.outcome.step_ns < step_ns))
-		err = ts_search_improve(s, n);
+		err = ts_search_improve(s, ts_search_effort(s, n));
+	return err;
+}
+
+/*
+ * The search without replays finds other plans, where replays hardly help
+ * better ones: it is run where its bound does not rule that out.
+ */
+static int try_swap_only(
+        struct ts_search *s, const struct ts_plan_options *options)
+{
+	struct ts_plan_options own = *options;
+	struct ts_search search = {0};
+	struct ts_graph g;
+	uint64_t bound_ns;
+	int err = ts_graph_init(&g, s->graph->profile,
+	        &(struct ts_graph_options){
+	                .min_gap_bytes = options->min_gap_bytes,
+	                .no_replays = true,
+	                .dirties = s->graph->dirties});
+
+	if (err)
+		return err;
+	err = ts_bound_step(&g, s->limit_bytes, &bound_ns);
+	if (err || bound_ns >= s->best.outcome.step_ns)
+		goto out_finish;
+	err = ts_search_init(&search, &g, s->limit_bytes);
+	if (err)
+		goto out_finish;
+	own.no_replay = true;
+	search.swap_only = true;
+	search.no_enumeration = s->no_enumeration;
+	search.quick = s->quick;
+	err = seek_all(&search, &own);
+	if (!err && search.best.outcome.fits)
+		err = ts_search_settle(&search);
+	if (!err && search.best.outcome.fits)
+		err = lift(s, &search);
+	s->runs_before += search.runs_before + ts_model_runs(search.model);
+	s->instrs_before +=
+	        search.instrs_before + ts_model_instrs(search.model);
+	ts_search_finish(&search);
+out_finish:
+	ts_graph_finish(&g);
+	return err;
+}
+
+int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
+{
+	int err = seek_all(s, options);
+
+	if (!err && !s->swap_only && is_wide(s->graph) &&
+	        s->graph->n_ops < TS_LONG_TAPE)
+		err = try_swap_only(s, options);
 	return err;
 }

@@ -240,7 +240,10 @@ static struct ts_cover_options options_of(const struct ts_search *s,
 	                (uint64_t)((double)s->limit_bytes * (1 - headroom))};
 }
 
-/* The setting with the best step, which does not come again; its step. */
+/*
+ * The setting with the best step, which does not come again, nor do those that
+ * began the very same way; its step.
+ */
 static uint32_t take_best(uint64_t step_ns[], uint64_t *ret_step_ns)
 {
 	uint32_t best = 0;
@@ -252,7 +255,10 @@ static uint32_t take_best(uint64_t step_ns[], uint64_t *ret_step_ns)
 	*ret_step_ns = step_ns[best];
 	if (step_ns[best] == TS_NEVER)
 		return TS_NONE;
-	step_ns[best] = TS_NEVER;
+	for (uint32_t k = 0; k < N_SETTINGS; k++) {
+		if (step_ns[k] == *ret_step_ns)
+			step_ns[k] = TS_NEVER;
+	}
 	return best;
 }
 
@@ -351,7 +357,8 @@ static int go_on(struct cover_search *c, uint32_t setting, double headroom,
 	if (!err && s->evaluations && s->best.outcome.fits &&
 	        (double)s->best.outcome.step_ns <
 	                CLOSE * (double)before.outcome.step_ns)
-		err = ts_search_improve(s, TS_CLOSE_EVALUATIONS);
+		err = ts_search_improve(
+		        s, ts_search_effort(s, TS_CLOSE_EVALUATIONS));
 	if (!err)
 		err = ts_search_note_settled(s);
 	*ret_step_ns = s->best.outcome.step_ns;
@@ -382,7 +389,8 @@ static int go_on_together(struct cover_search *c)
 	if (!err && s->best.outcome.fits)
 		err = ts_search_refit(s, REFITS);
 	if (!err && s->evaluations && s->best.outcome.fits)
-		err = ts_search_improve(s, TS_CLOSE_EVALUATIONS);
+		err = ts_search_improve(
+		        s, ts_search_effort(s, TS_CLOSE_EVALUATIONS));
 	return err ? err : ts_search_note_settled(s);
 }
 
@@ -393,7 +401,7 @@ static int go_on_apart(struct cover_search *c)
 	double most_ns = 0;
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < N_SETTINGS; i++) {
+	for (uint32_t i = 0; !err && i < ts_search_effort(s, N_SETTINGS); i++) {
 		uint64_t first_ns;
 		uint32_t setting = take_best(c->step_ns, &first_ns);
 

@@ -191,7 +191,9 @@ static int squeeze_init(struct squeeze *q)
 	q->whole.items = calloc(n, sizeof(uint32_t));
 	q->last_resort.items = calloc(n, sizeof(uint32_t));
 	q->absence = (struct ts_absence){q->graph, q->pass, q->choice,
-	        &q->memory, calloc(n, sizeof(uint32_t))};
+	        &q->memory, calloc(n, sizeof(uint32_t)),
+	        q->graph->n_ops < TS_LONG_TAPE ? TS_MAX_PULLED
+	                                       : TS_LONG_PULLED};
 	if (err || !q->per_byte.items || !q->whole.items ||
 	        !q->last_resort.items || !q->absence.stack)
 		return -ENOMEM;

@@ -30,7 +30,7 @@ REACHED = {
         70: (99.2, 86.5), 50: (80.6, 61.8), 30: (50.0, 39.5), 20: (40.9, 30.6)
     },
     "resnet50": {
-        70: (99.9, 98.3), 50: (80.8, 78.4), 30: (59.5, 58.2), 20: (49.2, 49.3)
+        70: (99.9, 98.3), 50: (80.8, 78.4), 30: (59.5, 58.2), 20: (49.4, 49.4)
     },
 }
 # What a simple greedy plan reaches: plans are to be at least half-way from
@@ -120,6 +120,7 @@ class Profiles(unittest.TestCase):
                 file.write(text)
                 file.flush()
                 for limit, reached in limits.items():
+                    steps = []
                     for only, percent in zip((False, True), reached):
                         with self.subTest(name, limit=limit, swap_only=only):
                             plan = self.plan(
@@ -129,6 +130,7 @@ class Profiles(unittest.TestCase):
                             )
                             ideal = plan["unlimited"]["step_ns"]
                             step = plan["predicted"]["step_ns"]
+                            steps.append(step)
                             self.assertGreaterEqual(
                                 100 * ideal / step, percent - SLIP
                             )
@@ -136,6 +138,8 @@ class Profiles(unittest.TestCase):
                                 self.assertEqual(plan["replays"], [])
                             else:
                                 self.check_half_way(name, limit, plan)
+                    with self.subTest(name, limit=limit):
+                        self.assertLessEqual(steps[0], steps[1])
 
     def test_no_policy_is_faster(self):
         for name in REACHED:
