@@ -52,6 +52,16 @@ int ts_pages_assign(const struct ts_graph *graph,
         const struct ts_pages_holds *holds, uint64_t limit_bytes,
         struct ts_pages *ret_pages);
 
+/* The static chunks alone; errors as above. */
+int ts_pages_static(const struct ts_graph *graph,
+        const struct ts_pages_holds *holds, uint32_t *ret_chunks);
+
+/*
+ * The limit under which a run has @chunks: what lies beside its pages, and
+ * what it leaves for what was not there when it was observed, come on top.
+ */
+uint64_t ts_pages_limit(uint64_t resident_bytes, uint32_t chunks);
+
 /*
  * Both from a plan, made now or read from a file: runs it on the event model
  * first. -EINVAL where @plan is not one of @profile, too.

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Share of its pages that a run leaves for what is new in it. */
+#define MARGIN_PERCENT 2
+
 /* Bytes that have to be there over some ops. */
 struct range {
 	uint64_t address;
@@ -190,25 +193,53 @@ int ts_pages_hold(const struct ts_graph *g, const struct ts_choice *choice,
 	return err;
 }
 
-int ts_pages_assign(const struct ts_graph *g,
-        const struct ts_pages_holds *holds, uint64_t limit_bytes,
-        struct ts_pages *ret_pages)
+static struct ts_page_plan_input input_of(
+        const struct ts_graph *g, const struct ts_pages_holds *holds)
 {
-	uint64_t beside = g->profile->resident_bytes;
-	struct ts_page_plan_input input = {.anywhere = true,
+	return (struct ts_page_plan_input){.anywhere = true,
 	        .holds = holds->list,
 	        .n_holds = holds->n,
 	        .page_bytes = TS_PAGE_BYTES,
 	        .n_ops = g->n_ops,
 	        .n_ticks = g->n_ops};
+}
+
+int ts_pages_static(const struct ts_graph *g,
+        const struct ts_pages_holds *holds, uint32_t *ret_chunks)
+{
+	struct ts_page_plan_input input = input_of(g, holds);
 	struct ts_page_plan plan;
 	int err = g->n_ops ? ts_page_plan_find(&input, &plan) : 0;
 
+	if (err)
+		return err;
+	*ret_chunks = 0;
+	if (!g->n_ops)
+		return 0;
+	*ret_chunks = plan.n_chunks;
+	ts_page_plan_finish(&plan);
+	return 0;
+}
+
+uint64_t ts_pages_limit(uint64_t resident_bytes, uint32_t chunks)
+{
+	return resident_bytes +
+	       chunks * TS_PAGE_BYTES / (100 - MARGIN_PERCENT) * 100;
+}
+
+int ts_pages_assign(const struct ts_graph *g,
+        const struct ts_pages_holds *holds, uint64_t limit_bytes,
+        struct ts_pages *ret_pages)
+{
+	uint64_t beside = g->profile->resident_bytes;
+	struct ts_page_plan_input input = input_of(g, holds);
+	struct ts_page_plan plan;
+	int err;
+
 	memset(ret_pages, 0, sizeof(*ret_pages));
+	err = ts_pages_static(g, holds, &ret_pages->static_chunks);
 	if (err || !g->n_ops)
 		return err;
-	ret_pages->static_chunks = plan.n_chunks;
-	ts_page_plan_finish(&plan);
 	input.may_remap = true;
 	input.most_chunks = limit_bytes > beside
 	                            ? (limit_bytes - beside) / TS_PAGE_BYTES

@@ -10,8 +10,11 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/units.h"
+#include "planner/pages.h"
 #include "planner/plan.h"
 #include "planner/plan_json.h"
+
+#define MIB (UINT64_C(1) << 20)
 
 static const char usage[] =
         "usage: tapeswap plan PROFILE --limit L [-o FILE] [--stats FILE]\n"
@@ -76,8 +79,11 @@ static int does_not_fit(const struct ts_plan *plan)
 }
 
 /* On stderr: the plan itself may be on stdout. */
-static void say_plan(const struct ts_plan *plan)
+static void say_plan(const struct ts_plan *plan, uint64_t resident_bytes)
 {
+	uint64_t run_bytes =
+	        ts_pages_limit(resident_bytes, plan->page_static_chunks);
+
 	fprintf(stderr,
 	        "tapeswap: step %.3f ms (bound %.3f, unlimited %.3f), peak %s "
 	        "of %s (unlimited %s), %s out a step, %u values made again\n",
@@ -88,6 +94,12 @@ static void say_plan(const struct ts_plan *plan)
 	        ts_size(plan->limit_bytes).text,
 	        ts_size(plan->unlimited_peak_bytes).text,
 	        ts_size(plan->swap_bytes).text, plan->n_replays);
+	if (plan->page_static_chunks)
+		fprintf(stderr,
+		        "tapeswap: in pages of 2 MiB a run takes %s (%llu MiB) "
+		        "for it\n",
+		        ts_size(run_bytes).text,
+		        (unsigned long long)((run_bytes + MIB - 1) / MIB));
 }
 
 static int make_plan(const struct request *r, const struct ts_profile *profile,
@@ -117,7 +129,7 @@ static int make_plan(const struct request *r, const struct ts_profile *profile,
 		return status;
 	}
 	if (!r->output || strcmp(r->output, "-"))
-		say_plan(&plan);
+		say_plan(&plan, profile->resident_bytes);
 	if (!r->output) {
 		fputs("tapeswap: -o FILE writes the plan\n", stderr);
 		ts_plan_finish(&plan);

@@ -7,8 +7,12 @@
 
 #include "planner/baselines/baseline.h"
 #include "planner/bound.h"
+#include "planner/pages.h"
 #include "planner/plan.h"
+#include "planner/repair.h"
 
+/* Longer tapes go without pages: placing them takes too long. */
+#define MAX_PAGED_OBJECTS 50000
 /* Evaluations of the genetic searches in the tables. */
 #define GENETIC_EVALUATIONS 3000
 
@@ -46,6 +50,27 @@ static void count_bytes(const struct ts_graph *g,
 	                     result->replay_bytes;
 }
 
+/* The model holds the run of the best plan. */
+static int count_pages(
+        const struct ts_search *search, struct ts_cli_result *result)
+{
+	const struct ts_graph *g = search->graph;
+	struct ts_pages_holds holds = {0};
+	uint32_t chunks;
+	int err = ts_pages_hold(g, &search->best.choice,
+	        ts_model_left(search->model), ts_model_back(search->model),
+	        &holds);
+
+	if (!err)
+		err = ts_pages_static(g, &holds, &chunks);
+	free(holds.list);
+	if (!err)
+		result->run_bytes =
+		        ts_pages_limit(g->profile->resident_bytes, chunks);
+	/* No device has so many pages: nothing is known of runs, then. */
+	return err == -E2BIG ? 0 : err;
+}
+
 static int run_planner(struct ts_search *search, uint32_t evaluations,
         struct ts_cli_result *result)
 {
@@ -56,6 +81,12 @@ static int run_planner(struct ts_search *search, uint32_t evaluations,
 	options.quick = search->quick;
 	options.baselines = evaluations > 0;
 	err = ts_plan_search(search, &options);
+	if (!err && search->quick && search->best.outcome.fits &&
+	        search->graph->n_objects <= MAX_PAGED_OBJECTS) {
+		err = ts_search_settle(search);
+		if (!err)
+			err = count_pages(search, result);
+	}
 	if (err)
 		return err;
 	result->outcome = search->best.outcome;

@@ -24,6 +24,11 @@ struct ts_cli_result {
 	uint64_t swap_bytes;
 	uint64_t replay_bytes;
 	uint64_t bound_ns;
+	/*
+	 * Least limit of a run that goes by it, in pages. 0: not known, as of
+	 * baselines and where the caller did not ask for quick plans.
+	 */
+	uint64_t run_bytes;
 };
 
 /*

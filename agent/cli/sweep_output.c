@@ -67,7 +67,15 @@ static void print_second(const struct ts_sweep *sweep, uint32_t limit)
 		printf("%11s  ", "-");
 }
 
-/* Smallest limit that is worth it among the first policy's, or n_limits. */
+/* What a run takes for a result of the first policy, as far as is known. */
+static uint64_t run_limit(const struct ts_sweep *sweep, uint32_t i)
+{
+	uint64_t pages = sweep->results[i].run_bytes;
+
+	return pages ? pages : sweep->limits[i];
+}
+
+/* Of the first policy: what is worth it and takes least; else n_limits. */
 static uint32_t recommended(const struct ts_sweep *sweep)
 {
 	uint32_t best = sweep->n_limits;
@@ -76,29 +84,34 @@ static uint32_t recommended(const struct ts_sweep *sweep)
 		const struct ts_outcome *o = &sweep->results[i].outcome;
 
 		if (o->fits &&
-		        (double)o->step_ns < WORTH_IT * (double)ideal_ns(sweep))
+		        (double)o->step_ns <
+		                WORTH_IT * (double)ideal_ns(sweep) &&
+		        (best == sweep->n_limits ||
+		                run_limit(sweep, i) <= run_limit(sweep, best)))
 			best = i;
 	}
 	return best;
 }
 
-/* What a run under this limit takes, if the first policy is a run's. */
-static void print_use(const struct ts_sweep *sweep, uint64_t limit_bytes)
+/* How to run what is recommended, if the first policy is a run's. */
+static void print_use(const struct ts_sweep *sweep, uint32_t arrow)
 {
 	const char *policy = sweep->policies[0];
+	uint64_t pages = sweep->results[arrow].run_bytes;
 	bool replay = !strcmp(policy, TS_POLICY_PLANNER);
 
 	printf("<- smallest limit under 10 %% slower; predicted for %s\n",
 	        replay ? "swapping and making values again"
 	        : !strcmp(policy, TS_POLICY_NO_REPLAY) ? "swapping alone"
 	                                               : policy);
-	printf("   (a run works in pages of 2 MiB where PyTorch puts its "
-	       "blocks, "
-	       "and may need more)\n");
+	if (pages)
+		printf("   (in pages of 2 MiB where PyTorch puts its blocks a "
+		       "run takes %s for that)\n",
+		        ts_size(pages).text);
 	if (replay || !strcmp(policy, TS_POLICY_NO_REPLAY))
 		printf("use: TAPESWAP_LIMIT=%" PRIu64 "MiB tapeswap run -- "
 		       "PROGRAM\n",
-		        (limit_bytes + MIB - 1) / MIB);
+		        (run_limit(sweep, arrow) + MIB - 1) / MIB);
 }
 
 void ts_sweep_table(const struct ts_sweep *sweep)
@@ -108,8 +121,8 @@ void ts_sweep_table(const struct ts_sweep *sweep)
 	struct ts_size_unit unit = unit_of(sweep), host = host_unit(sweep);
 	bool two = sweep->n_policies == 2;
 
-	printf("limit %-5s   step ms  slower   bound  host %-5s", unit.name,
-	        host.name);
+	printf("limit %-5s  in a run   step ms  slower   bound  host %-5s",
+	        unit.name, host.name);
 	if (two)
 		printf("%11.11s  ",
 		        strcmp(sweep->policies[1], TS_POLICY_PLANNER)
@@ -124,9 +137,13 @@ void ts_sweep_table(const struct ts_sweep *sweep)
 			        (double)sweep->limits[i] / unit.bytes);
 			continue;
 		}
-		printf("%9.2f %s %8.1f  %6.2f  %6.2f  %8.1f  ",
-		        (double)sweep->limits[i] / unit.bytes,
-		        i == arrow ? "<-" : "  ", MS(r->outcome.step_ns),
+		printf("%9.2f %s ", (double)sweep->limits[i] / unit.bytes,
+		        i == arrow ? "<-" : "  ");
+		if (r->run_bytes)
+			printf("%8.2f", (double)r->run_bytes / unit.bytes);
+		else
+			printf("%8s", "-");
+		printf("  %8.1f  %6.2f  %6.2f  %8.1f  ", MS(r->outcome.step_ns),
 		        (double)r->outcome.step_ns / (double)ideal_ns(sweep),
 		        (double)r->bound_ns / (double)ideal_ns(sweep),
 		        (double)r->swap_bytes / host.bytes);
@@ -143,7 +160,7 @@ void ts_sweep_table(const struct ts_sweep *sweep)
 	                           .name
 	                 : "none");
 	if (arrow < sweep->n_limits)
-		print_use(sweep, sweep->limits[arrow]);
+		print_use(sweep, arrow);
 }
 
 int ts_sweep_csv(const struct ts_sweep *sweep, const char *path)
@@ -154,7 +171,7 @@ int ts_sweep_csv(const struct ts_sweep *sweep, const char *path)
 	if (err)
 		return err;
 	fputs("policy,limit_bytes,fits,step_ns,bound_step_ns,unlimited_step_ns,"
-	      "peak_bytes,swap_bytes,replay_ns,d2h_bytes\n",
+	      "peak_bytes,swap_bytes,replay_ns,d2h_bytes,run_bytes\n",
 	        file.stream);
 	for (uint32_t k = 0; k < sweep->n_policies; k++) {
 		for (uint32_t i = 0; i < sweep->n_limits; i++) {
@@ -181,6 +198,10 @@ int ts_sweep_csv(const struct ts_sweep *sweep, const char *path)
 				        (unsigned long long)o->d2h_bytes);
 			else
 				fputs(",,,", file.stream);
+			fputc(',', file.stream);
+			if (r->run_bytes)
+				fprintf(file.stream, "%llu",
+				        (unsigned long long)r->run_bytes);
 			fputc('\n', file.stream);
 		}
 	}
@@ -222,6 +243,8 @@ int ts_sweep_json(const struct ts_sweep *sweep, const char *path)
 			        row, "replay_ns", known(o->fits, o->replay_ns));
 			json_object_set_new(
 			        row, "d2h_bytes", known(o->fits, o->d2h_bytes));
+			json_object_set_new(row, "run_bytes",
+			        known(r->run_bytes != 0, r->run_bytes));
 			json_array_append_new(rows, row);
 		}
 	}

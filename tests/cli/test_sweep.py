@@ -75,14 +75,38 @@ class Sweep(unittest.TestCase):
 
     def test_recommends_what_a_run_does(self):
         limit = self.recommended()
-        document, steps = self.sweep()
+        document, _ = self.sweep()
         ideal = document["unlimited_step_ns"]
         fits = [
-            at for (policy, at), step in steps.items()
-            if policy == "no-replay" and step and step < 1.1 * ideal
+            row["run_bytes"] for row in document["rows"]
+            if row["policy"] == "no-replay" and row["fits"]
+            and row["step_ns"] < 1.1 * ideal
         ]
         self.assertGreaterEqual(limit, min(fits))
         self.assertLess(limit, min(fits) + MIB)
+
+    def test_a_run_takes_pages(self):
+        """As many as the plan file says, and a margin of two in a hundred."""
+        document, _ = self.sweep()
+        for row in document["rows"]:
+            options = [] if row["policy"] == "tapeswap" else ["--no-replay"]
+            self.assertTrue(row["fits"])
+            self.assertGreater(row["run_bytes"], row["peak_bytes"])
+            pages = json.loads(
+                self.run_tapeswap(
+                    "plan", self.profile, "--limit", str(row["limit_bytes"]),
+                    *options
+                )
+            )["pages"]
+            taken = pages["static_chunks"] * pages["page_bytes"]
+            self.assertAlmostEqual(
+                row["run_bytes"] / taken, 1 / 0.98, delta=0.001
+            )
+
+    def test_baselines_have_no_pages(self):
+        document, _ = self.sweep("--policies", "swapadvisor")
+        for row in document["rows"]:
+            self.assertIsNone(row["run_bytes"])
 
     def test_replay_is_recommended_where_it_is_asked_for(self):
         without = self.recommended()
