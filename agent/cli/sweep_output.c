@@ -87,7 +87,7 @@ static uint32_t recommended(const struct ts_sweep *sweep)
 		        (double)o->step_ns <
 		                WORTH_IT * (double)ideal_ns(sweep) &&
 		        (best == sweep->n_limits ||
-		                run_limit(sweep, i) <= run_limit(sweep, best)))
+		                run_limit(sweep, i) < run_limit(sweep, best)))
 			best = i;
 	}
 	return best;
