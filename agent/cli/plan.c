@@ -86,7 +86,7 @@ static void say_plan(const struct ts_plan *plan, uint64_t resident_bytes)
 
 	fprintf(stderr,
 	        "tapeswap: step %.3f ms (bound %.3f, unlimited %.3f), peak %s "
-	        "of %s (unlimited %s), %s out a step, %u values made again\n",
+	        "of %s (unlimited %s), %s out a step, %u values made again",
 	        (double)plan->predicted_step_ns * 1e-6,
 	        (double)plan->bound_step_ns * 1e-6,
 	        (double)plan->unlimited_step_ns * 1e-6,
@@ -95,11 +95,9 @@ static void say_plan(const struct ts_plan *plan, uint64_t resident_bytes)
 	        ts_size(plan->unlimited_peak_bytes).text,
 	        ts_size(plan->swap_bytes).text, plan->n_replays);
 	if (plan->page_static_chunks)
-		fprintf(stderr,
-		        "tapeswap: in pages of 2 MiB a run takes %s (%llu MiB) "
-		        "for it\n",
-		        ts_size(run_bytes).text,
+		fprintf(stderr, "; in its pages a run takes %llu MiB",
 		        (unsigned long long)((run_bytes + MIB - 1) / MIB));
+	fputc('\n', stderr);
 }
 
 static int make_plan(const struct request *r, const struct ts_profile *profile,
