@@ -62,6 +62,7 @@ DETECTORS = (
     _unit("planned_replay"),
     _unit("pager_orders"),
     _unit("pager_stress"),
+    _unit("adopt"),
     Detector(
         "preload_rows",
         (

@@ -81,6 +81,28 @@ START_TEST(what_is_unmapped_goes_back_and_its_neighbours_stay)
 }
 END_TEST
 
+/* The addresses may be anybody's by then, or nobody's. */
+START_TEST(op_finds_nothing_of_a_range_that_is_gone)
+{
+	struct ts_range one;
+	uint64_t base;
+
+	setup_with(4, 64);
+	base = reserve(2 * PAGE);
+	ck_assert(ts_pager_adopt(pager, base, 2 * PAGE));
+	ts_pager_live(pager, base, 2 * PAGE);
+	ck_assert_int_eq(write_op(base, 2 * PAGE, 1, STREAM_A), 0);
+	ts_pager_dead(pager, base, 2 * PAGE);
+	ck_assert_int_eq(ts_pager_abandon(pager, base), CUDA_SUCCESS);
+	one = range(base, 2 * PAGE);
+	ck_assert_int_eq(begin(&one, 1, STREAM_A), 0);
+	ck_assert_uint_eq(pager->busy_count, 0);
+	ts_pager_end(pager, &one, 1, STREAM_A, true);
+	unreserve(2 * PAGE);
+	teardown();
+}
+END_TEST
+
 START_TEST(only_whole_units_are_adopted)
 {
 	setup_with(4, 64);
@@ -111,6 +133,7 @@ static void add_tests(TCase *tests)
 	        tests, blocks_in_an_adopted_range_move_and_keep_their_content);
 	tcase_add_test(
 	        tests, what_is_unmapped_goes_back_and_its_neighbours_stay);
+	tcase_add_test(tests, op_finds_nothing_of_a_range_that_is_gone);
 	tcase_add_test(tests, only_whole_units_are_adopted);
 	tcase_add_test(tests, more_at_once_than_the_limit_is_refused);
 }
