@@ -209,6 +209,100 @@ START_TEST(bound_adds_up_what_passes_read)
 }
 END_TEST
 
+/*
+ * 1 GB of state that the last op changes, 1 GB that takes 0.1 s to make and is
+ * read before that, and a third GB in between, which is read for @rest_ns; as
+ * long goes by before the first of them is made.
+ */
+static void small_step(struct ts_profile *p, uint64_t rest_ns)
+{
+	struct ts_profile_builder b;
+	uint32_t make, other, state, kept, large, after[2];
+
+	ts_builder_init(&b);
+	make = ts_builder_signature(&b, "make", TS_CLASS_GEMM, true);
+	other = ts_builder_signature(&b, "other", TS_CLASS_OTHER, false);
+	state = ts_builder_value(&b, SECOND, TS_KIND_OPTIMIZER);
+	kept = ts_builder_value(&b, SECOND, TS_KIND_ACTIVATION);
+	large = ts_builder_value(&b, SECOND, TS_KIND_SCRATCH);
+	after[0] = ts_builder_value(&b, SECOND, TS_KIND_OPTIMIZER);
+	b.profile.values[state].persistent = true;
+	b.profile.values[after[0]].in_place_of = state;
+	ts_builder_op(&b, other, rest_ns, NULL, 0, NULL, 0);
+	ts_builder_op(&b, make, SECOND / 10, NULL, 0, &kept, 1);
+	ts_builder_op(&b, other, SECOND / 1000, NULL, 0, &large, 1);
+	ts_builder_op(&b, other, rest_ns, &large, 1, NULL, 0);
+	ts_builder_op(&b, other, SECOND / 1000, &kept, 1, NULL, 0);
+	ts_builder_op(&b, other, SECOND / 1000, &state, 1, after, 1);
+	b.profile.device = (struct ts_device){.name = strdup("1 GB/s"),
+	        .d2h_bytes_per_s = SECOND,
+	        .h2d_bytes_per_s = SECOND,
+	        .d2h_both_bytes_per_s = SECOND,
+	        .h2d_both_bytes_per_s = SECOND};
+	ck_assert_int_eq(ts_builder_take(&b, p), 0);
+}
+
+/*
+ * Under 1.5 GB half of the state has to leave between its change and the third
+ * GB: the replay of what was made before comes on top of that.
+ */
+START_TEST(bound_adds_replays_to_copies_of_the_last_step)
+{
+	struct ts_plan_options options = ts_plan_default_options();
+	struct ts_profile p;
+	struct ts_plan plan;
+
+	small_step(&p, SECOND / 1000);
+	ck_assert_int_eq(
+	        ts_plan_make(&p, 1500000000, &options, &plan, NULL), 0);
+	ck_assert_uint_ge(plan.bound_step_ns, 602000000);
+	ck_assert_uint_le(plan.bound_step_ns, 604000000);
+	ck_assert_uint_ge(plan.predicted_step_ns, plan.bound_step_ns);
+	ts_plan_finish(&plan);
+	ts_profile_finish(&p);
+}
+END_TEST
+
+/* What is cheap to replay goes before a copy that the link would hide. */
+START_TEST(cheap_replays_over_the_peak_come_first)
+{
+	for (int first = 0; first < 2; first++) {
+		struct ts_cover_options options = {.limit_bytes = 2000000000,
+		        .pull_ns = 1e12,
+		        .link_share = 1,
+		        .peak_price = first ? 0.25 : 0};
+		struct ts_search s;
+		struct ts_profile p;
+		struct ts_graph g;
+
+		small_step(&p, 3 * (uint64_t)SECOND);
+		ck_assert_int_eq(
+		        ts_graph_init(&g, &p, &(struct ts_graph_options){0}),
+		        0);
+		ck_assert_int_eq(
+		        ts_search_init(&s, &g, options.limit_bytes), 0);
+		ck_assert_int_eq(ts_cover_init(&s.cover, &s.pass), 0);
+		ck_assert_int_eq(ts_program_init(&s.program, &g), 0);
+		ts_cover_reset(&s.cover);
+		ck_assert_int_eq(ts_cover_run(&s.cover, &options,
+		                         s.program.share_until, &s.trial),
+		        0);
+		ck_assert_uint_eq(g.n_gaps, 2);
+		for (uint32_t i = 0; i < g.n_gaps; i++) {
+			bool state = g.objects[g.gaps[i].object].persistent;
+
+			ck_assert_int_eq(s.trial.action[i], state == first
+			                                            ? TS_KEEP
+			                                    : first ? TS_REPLAY
+			                                            : TS_SWAP);
+		}
+		ts_search_finish(&s);
+		ts_graph_finish(&g);
+		ts_profile_finish(&p);
+	}
+}
+END_TEST
+
 static uint32_t operand(const struct ts_graph *g, uint32_t op, uint32_t index)
 {
 	const struct ts_profile_op *info = &g->profile->ops[op % g->n_ops];
@@ -264,7 +358,10 @@ int main(void)
 	const TTest *const tests[] = {slots_give_each_ns_once,
 	        plans_of_the_pass_stay_within_the_limit,
 	        fitted_windows_lie_inside_their_gaps,
-	        bound_adds_up_what_passes_read, swap_only_plans_replay_nothing};
+	        bound_adds_up_what_passes_read,
+	        bound_adds_replays_to_copies_of_the_last_step,
+	        cheap_replays_over_the_peak_come_first,
+	        swap_only_plans_replay_nothing};
 
 	return ts_run_suite(
 	        "planner cover", tests, sizeof(tests) / sizeof(tests[0]), 300);
