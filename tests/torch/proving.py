@@ -418,7 +418,7 @@ def all_cases():
         TRAIN_GPT, (*LARGE, 22, "--dropout", 0.1, "--eval-every", 3)
     )
     between = Spec(WORKLOADS / "disturbed.py")
-    by_turns = Spec(WORKLOADS / "disturbed.py", ("--streams", "--layers", 9))
+    by_turns = Spec(WORKLOADS / "disturbed.py", ("--streams", "--layers", 8))
     small = Spec(
         WORKLOADS / "disturbed.py",
         ("--layers", 4, "--batch", 1024, "--width", 512),

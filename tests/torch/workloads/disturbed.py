@@ -3,7 +3,7 @@
 """Trains a net of wide layers; late steps do something between forward and
 backward that no step before did.
 
-  read    looks at every activation
+  read    looks at every activation, the last one first
   change  changes the first layer's weight, which its output was made with
   empty   gives the allocator's cached memory back
   fail    ends without a backward
@@ -41,8 +41,9 @@ class Net(nn.Module):
             stream.wait_stream(last)
             x.record_stream(stream)
             with torch.cuda.stream(stream):
-                x = F.gelu(layer(x))
-            seen.append(x)
+                inner = layer(x)
+                x = F.gelu(inner)
+            seen += [inner, x]
             last = stream
         x.record_stream(self.streams[0])
         self.streams[0].wait_stream(last)
@@ -52,7 +53,7 @@ class Net(nn.Module):
 def disturb(what, net, seen, extra):
     """What is printed of it, so that a wrong value shows."""
     if what == "read":
-        return sum(x.detach().square().mean().item() for x in seen)
+        return sum(x.detach().square().mean().item() for x in seen[::-1])
     if what == "change":
         net.layers[0].weight.data.add_(0.25)
     elif what == "empty":
