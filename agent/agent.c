@@ -101,7 +101,7 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 	ts_planned_init();
 	ts_profiler_init();
 	ts_agent.follows = ts_profiler_is_on() && !ts_agent_places() &&
-	                   !*config->plan && !config->replay;
+	                   !*config->plan && config->replay != TS_REPLAY_ALWAYS;
 	atomic_store(&ts_agent.started, true);
 	return TS_AGENT_ACTIVE;
 }

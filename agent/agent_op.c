@@ -7,7 +7,6 @@
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
 #include "agent/base/peek.h"
-#include "agent/base/stack.h"
 #include "agent/beside.h"
 #include "agent/declared.h"
 #include "agent/kernel.h"
@@ -211,8 +210,7 @@ static CUresult begin_followed(struct ts_op *op)
 	return CUDA_SUCCESS;
 }
 
-/* Its frame holds what is wiped. */
-static CUresult __attribute__((noinline)) begin_op(struct ts_op *op)
+CUresult ts_agent_op_begin(struct ts_op *op)
 {
 	CUresult rc;
 
@@ -249,14 +247,6 @@ static CUresult __attribute__((noinline)) begin_op(struct ts_op *op)
 	return rc;
 }
 
-CUresult ts_agent_op_begin(struct ts_op *op)
-{
-	CUresult rc = begin_op(op);
-
-	ts_stack_wipe();
-	return rc;
-}
-
 /* The driver loads code, and what it needs of local memory, when it is used. */
 static void room_for_code(const struct ts_op *op)
 {
@@ -283,15 +273,18 @@ static void end_followed(struct ts_op *op, CUresult result)
 	ts_status_refresh();
 }
 
-static void __attribute__((noinline)) end_op(struct ts_op *op, CUresult result)
+void ts_agent_op_end(struct ts_op *op, CUresult result)
 {
+	const struct ts_observed *proved;
+
 	if (!wants_uses(op)) {
 		end_followed(op, result);
 		return;
 	}
-	ts_proof_issued(op, result == CUDA_SUCCESS);
+	proved = ts_proof_issued(op, result == CUDA_SUCCESS);
 	/* A captured op runs, if at all, with its graph. */
 	end_devices(op, result == CUDA_SUCCESS && !op->capturing);
+	ts_proof_pass_on(proved);
 	if (op->host && result == CUDA_SUCCESS && !op->capturing)
 		ts_downloads_note(op);
 	room_for_code(op);
@@ -303,12 +296,6 @@ static void __attribute__((noinline)) end_op(struct ts_op *op, CUresult result)
 		ts_agent_scan_written(op);
 	ts_op_finish(op);
 	ts_status_refresh();
-}
-
-void ts_agent_op_end(struct ts_op *op, CUresult result)
-{
-	end_op(op, result);
-	ts_stack_wipe();
 }
 
 void ts_agent_touch(struct ts_op *op, CUdeviceptr address, size_t bytes,

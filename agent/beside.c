@@ -59,11 +59,15 @@ static bool was_launched_on(uint64_t key)
 	return false;
 }
 
+bool ts_beside_any(void)
+{
+	return atomic_load_explicit(&copies_beside, memory_order_relaxed);
+}
+
 bool ts_beside_op(const struct ts_op *op)
 {
 	uint64_t key = key_of(op);
-	bool beside =
-	        atomic_load_explicit(&copies_beside, memory_order_relaxed);
+	bool beside = ts_beside_any();
 
 	if (op->kind != TS_OP_COPY) {
 		if (op->kind != TS_OP_SET)

@@ -18,4 +18,7 @@
  */
 bool ts_beside_op(const struct ts_op *op);
 
+/* Whether there were such copies so far. */
+bool ts_beside_any(void);
+
 #endif

@@ -76,8 +76,11 @@ static CUresult make_room(struct ts_checks *checks)
 
 /* ------------------------------------------------------ do they see it all */
 
-/* What is tried, but for its last, odd part: [PART, PART + PART_BYTES) is
- * written. */
+/*
+ * [PART, PART + PART_BYTES) of what is tried is written: it begins and ends
+ * within words, and all of it ends within one, too, since what kernels get
+ * wrong is what is left over.
+ */
 #define LOOKED_BYTES 1003u
 #define PART         26u
 #define PART_BYTES   500u
@@ -86,75 +89,74 @@ enum { BEFORE, AFTER, FIRST, SECOND, AREAS };
 enum { SUM_BEFORE, SUM_AFTER, SUM_BACK, SUM_LAST, SUMS };
 enum { ALIKE, ONE_BYTE, UNWRITTEN, COMPARISONS };
 
-struct
-try {
+struct trial {
 	struct ts_checks *checks;
 	uint64_t area[AREAS];
 	uint32_t sums[SUMS], comparisons[COMPARISONS];
 	int rc; /* nothing after the first failure is done */
 };
 
-static void put(struct try *try, int area, uint64_t offset, uint64_t bytes,
+static void put(struct trial *trial, int area, uint64_t offset, uint64_t bytes,
         unsigned char with)
 {
-	if (!try->rc)
-		try->rc = ts_gpu_errno(
-		        try->checks->ops->set_bytes(try->area[area] + offset,
-		                with, bytes, try->checks->copies));
+	if (!trial->rc)
+		trial->rc = ts_gpu_errno(trial->checks->ops->set_bytes(
+		        trial->area[area] + offset, with, bytes,
+		        trial->checks->copies));
 }
 
-static void try_sum(struct try *try, int area, int which)
+static void try_sum(struct trial *trial, int area, int which)
 {
-	if (!try->rc)
-		try->rc = ts_checks_sum(try->checks, try->area[area],
+	if (!trial->rc)
+		trial->rc = ts_checks_sum(trial->checks, trial->area[area],
 		        LOOKED_BYTES,
-		        (ts_stream_key)(uintptr_t)try->checks->copies,
-		        &try->sums[which]);
+		        (ts_stream_key)(uintptr_t)trial->checks->copies,
+		        &trial->sums[which]);
 }
 
-static void try_compare(struct try *try, int which)
+static void try_compare(struct trial *trial, int which)
 {
-	struct ts_comparison all = {try->area[BEFORE], try->area[AFTER],
-	        try->area[FIRST], try->area[SECOND], LOOKED_BYTES};
+	struct ts_comparison all = {trial->area[BEFORE], trial->area[AFTER],
+	        trial->area[FIRST], trial->area[SECOND], LOOKED_BYTES};
 
-	if (!try->rc)
-		try->rc = ts_checks_compare(try->checks, &all,
-		        (ts_stream_key)(uintptr_t)try->checks->copies,
-		        &try->comparisons[which]);
+	if (!trial->rc)
+		trial->rc = ts_checks_compare(trial->checks, &all,
+		        (ts_stream_key)(uintptr_t)trial->checks->copies,
+		        &trial->comparisons[which]);
 }
 
-static void issue_tries(struct try *try)
+static void issue_tries(struct trial *trial)
 {
 	static const unsigned char fills[AREAS] = {
 	        0x11, 0x11, TS_FILL_FIRST, TS_FILL_SECOND};
 
 	for (int i = 0; i < AREAS; i++)
-		put(try, i, 0, LOOKED_BYTES, fills[i]);
+		put(trial, i, 0, LOOKED_BYTES, fills[i]);
 	for (int i = AFTER; i < AREAS; i++)
-		put(try, i, PART, PART_BYTES, 0x33);
-	try_sum(try, BEFORE, SUM_BEFORE);
-	try_sum(try, AFTER, SUM_AFTER);
-	try_compare(try, ALIKE);
-	put(try, SECOND, PART + 4, 1, 0x34);
-	try_compare(try, ONE_BYTE);
-	put(try, SECOND, PART + 4, 1, 0x33);
-	put(try, AFTER, PART + PART_BYTES, 1, 0x12);
-	try_compare(try, UNWRITTEN);
-	put(try, AFTER, 0, LOOKED_BYTES, 0x11);
-	try_sum(try, AFTER, SUM_BACK);
-	put(try, AFTER, LOOKED_BYTES - 1, 1, 0x12);
-	try_sum(try, AFTER, SUM_LAST);
+		put(trial, i, PART, PART_BYTES, 0x33);
+	try_sum(trial, BEFORE, SUM_BEFORE);
+	try_sum(trial, AFTER, SUM_AFTER);
+	try_compare(trial, ALIKE);
+	put(trial, SECOND, PART + 4, 1, 0x34);
+	try_compare(trial, ONE_BYTE);
+	put(trial, SECOND, PART + 4, 1, 0x33);
+	put(trial, AFTER, PART + PART_BYTES, 1, 0x12);
+	try_compare(trial, UNWRITTEN);
+	put(trial, AFTER, 0, LOOKED_BYTES, 0x11);
+	try_sum(trial, AFTER, SUM_BACK);
+	put(trial, AFTER, LOOKED_BYTES - 1, 1, 0x12);
+	try_sum(trial, AFTER, SUM_LAST);
 }
 
-static bool tell_right(const struct try *try)
+static bool tell_right(const struct trial *trial)
 {
 	struct ts_check_result sums[SUMS], comparisons[COMPARISONS];
 
 	for (int i = 0; i < SUMS; i++)
-		sums[i] = ts_checks_result(try->checks, try->sums[i]);
+		sums[i] = ts_checks_result(trial->checks, trial->sums[i]);
 	for (int i = 0; i < COMPARISONS; i++)
 		comparisons[i] =
-		        ts_checks_result(try->checks, try->comparisons[i]);
+		        ts_checks_result(trial->checks, trial->comparisons[i]);
 	return ts_check_same(sums[SUM_BEFORE], sums[SUM_BACK]) &&
 	       !ts_check_same(sums[SUM_BEFORE], sums[SUM_AFTER]) &&
 	       !ts_check_same(sums[SUM_BEFORE], sums[SUM_LAST]) &&
@@ -169,21 +171,21 @@ static bool tell_right(const struct try *try)
  */
 static int try_kernels(struct ts_checks *checks)
 {
-	struct try try = {.checks = checks};
+	struct trial trial = {.checks = checks};
 
 	if (checks->most < SUMS + COMPARISONS)
 		return -ENOSPC;
 	for (int i = 0; i < AREAS; i++)
-		try.area[i] = checks->results + results_bytes(checks->most) +
-		              (unsigned int)i * TRY_AREA;
-	issue_tries(&try);
-	if (!try.rc)
-		try.rc = ts_checks_collect(checks);
-	if (!try.rc)
-		try.rc = ts_checks_wait(checks);
-	if (!try.rc && !tell_right(&try))
-		try.rc = -ENOTSUP;
-	return try.rc;
+		trial.area[i] = checks->results + results_bytes(checks->most) +
+		                (unsigned int)i * TRY_AREA;
+	issue_tries(&trial);
+	if (!trial.rc)
+		trial.rc = ts_checks_collect(checks);
+	if (!trial.rc)
+		trial.rc = ts_checks_wait(checks);
+	if (!trial.rc && !tell_right(&trial))
+		trial.rc = -ENOTSUP;
+	return trial.rc;
 }
 
 int ts_checks_create(const struct ts_gpu_ops *ops, uint32_t most,

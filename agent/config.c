@@ -56,8 +56,8 @@ static const struct ts_setting settings[] = {
         {"TAPESWAP_REPLAY", TS_SETTING_CHOICE, "auto", "auto, 0, 1",
                 "1 proves in some steps of the program which kernels can be "
                 "launched again for what they make, and has values made again "
-                "where that is cheaper than to copy them; auto: where a plan "
-                "may be faster by it; 0: never",
+                "where that is cheaper than to copy them; auto: in mode plan, "
+                "where it may be faster by it; 0: never",
                 offsetof(struct ts_config, replay)},
         {"TAPESWAP_STATUS", TS_SETTING_FILE, "", NULL,
                 "file for the figures of the exit line, as JSON (%p, %r)",

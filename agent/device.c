@@ -3,10 +3,17 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "agent/agent_internal.h"
+#include "agent/base/clock.h"
 #include "agent/base/log.h"
 #include "runtime/enforce.h"
+
+/* Between two looks at whether the device is done. */
+#define PAUSE_NS 50000
+/* Times that it is waited for rest before speeds are guessed. */
+#define IN_VAIN_MAX 3
 
 /* Driver allocations, in which the framework's blocks lie; @all of them, or
  * those that are not the pager's. */
@@ -31,6 +38,31 @@ static uint64_t allocated_bytes(int device, bool all)
 	return bytes;
 }
 
+/*
+ * Until what was issued is done, but for streams that nothing else waits for;
+ * -EAGAIN where it may be waiting for the program.
+ */
+static int wait_for_ops(void)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	const struct ts_gpu_ops *ops = ts_agent.ops;
+	uint64_t until = ts_now_ns() + TS_ENFORCE_WAIT_NS;
+	CUevent event = NULL;
+	CUresult rc = ops->event_create(&event, CU_EVENT_DISABLE_TIMING);
+
+	if (rc == CUDA_SUCCESS)
+		rc = ops->event_record(event, CU_STREAM_LEGACY);
+	if (rc == CUDA_SUCCESS)
+		rc = ops->event_query(event);
+	while (rc == CUDA_ERROR_NOT_READY && ts_now_ns() < until) {
+		nanosleep(&pause, NULL);
+		rc = ops->event_query(event);
+	}
+	if (event)
+		ops->event_destroy(event);
+	return rc == CUDA_ERROR_NOT_READY ? -EAGAIN : ts_gpu_errno(rc);
+}
+
 /* Within the limit, as every other use of memory. */
 static int measure_within(
         struct ts_pager *pager, size_t bytes, struct ts_bandwidth *link)
@@ -40,8 +72,8 @@ static int measure_within(
 
 	if (pager && ts_pager_make_room(pager, bytes, 0, &shortage))
 		return -ENOMEM;
-	/* A plan's copies may still be under way. */
-	rc = pager ? ts_enforce_settle(pager) : 0;
+	/* The program's copies, and a plan's, may still be under way. */
+	rc = pager ? ts_enforce_settle(pager) : wait_for_ops();
 	if (!rc)
 		rc = ts_bandwidth_measure(ts_agent.ops, bytes, link);
 	if (pager)
@@ -82,12 +114,17 @@ static void look(int device, struct ts_device_facts *facts)
 		facts->outside_bytes = used > ours ? used - ours : 0;
 	}
 	rc = measure_link(device, &facts->link);
+	/* After another step there may be rest. */
+	if (rc == -EAGAIN && ++facts->in_vain < IN_VAIN_MAX)
+		return;
+	facts->in_vain = 0;
 	facts->link_measured = !rc;
 	if (rc)
 		ts_log(TS_LOG_WARN,
 		        "profile: the link's speed is not measured (%s), "
 		        "guessed",
-		        strerror(-rc));
+		        rc == -EAGAIN ? "the device has no rest"
+		                      : strerror(-rc));
 	facts->known = true;
 }
 

@@ -18,6 +18,7 @@ struct ts_device_facts {
 	struct ts_bandwidth link;
 	bool link_measured;
 	bool known;
+	unsigned int in_vain; /* times that the device had no rest */
 };
 
 /*

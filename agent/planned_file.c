@@ -168,6 +168,11 @@ const char *ts_planned_file_path(void)
 	return is_kept ? other_path : ts_agent.config.plan;
 }
 
+bool ts_planned_file_is_of_run(void)
+{
+	return looked_at && !is_kept;
+}
+
 bool ts_planned_file_offer(const struct ts_observed *observed,
         const struct ts_enforce_survey *survey, struct ts_plan *ret_plan,
         uint64_t *ret_moving_bytes)

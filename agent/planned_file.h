@@ -24,6 +24,9 @@ bool ts_planned_file_offer(const struct ts_observed *observed,
         const struct ts_enforce_survey *survey, struct ts_plan *ret_plan,
         uint64_t *ret_moving_bytes);
 
+/* Once that was called: whether what is in the file is of an earlier run. */
+bool ts_planned_file_is_of_run(void);
+
 /* Whether @made is the plan that was offered; or why it is not. */
 void ts_planned_file_say(const struct ts_planned_plan *made);
 

@@ -81,6 +81,13 @@ static unsigned int count_row(const struct ts_planned_entry *entry)
 	return ts_planned.row;
 }
 
+/* In an earlier run, and it had values made again in the end. */
+static bool was_proved_before(const struct ts_planned_entry *entry)
+{
+	return entry->made.offered_rc == -ENOTSUP &&
+	       ts_planned_file_is_of_run();
+}
+
 /*
  * Steps that are proved take several times as long: not before the program has
  * shown that it runs for more than a few, nor while the device may have changed
@@ -90,8 +97,7 @@ static void count_whole(struct ts_planned_entry *entry)
 {
 	if (!entry->made.is_open || entry->stale || entry->drift.off)
 		return;
-	/* An earlier run was faster by it in the end. */
-	if (++entry->whole < PROVED_AFTER && entry->made.offered_rc != -ENOTSUP)
+	if (++entry->whole < PROVED_AFTER && !was_proved_before(entry))
 		return;
 	entry->made.is_open = false;
 	ts_proof_ask(entry->observed);
@@ -134,6 +140,15 @@ static const char *name_of(const struct ts_op *item)
 	return item->name ? item->name : "another op";
 }
 
+/* Begun in vain, and again in vain: ever more rarely. */
+static void back_off(struct ts_planned_entry *entry)
+{
+	entry->vain = 2 * entry->vain + 1;
+	if (entry->vain > WAIT_MAX)
+		entry->vain = WAIT_MAX;
+	entry->wait = entry->vain / 2;
+}
+
 /*
  * Op @op is not what comes next in the step: off it. What went by of it may
  * yet be the start of another one. Lock held.
@@ -149,12 +164,8 @@ static void leave(const struct ts_follow_op *op, const struct ts_op *item)
 		        at, entry->follow.n_ops, name_of(item));
 	ts_planned.figures.left += ts_planned.stand == TS_PLANNED_ON && at;
 	ts_planned_cost_step(true);
-	/* Begun in vain, and again in vain: ever more rarely. */
 	if (at) {
-		entry->vain = 2 * entry->vain + 1;
-		if (entry->vain > WAIT_MAX)
-			entry->vain = WAIT_MAX;
-		entry->wait = entry->vain / 2;
+		back_off(entry);
 		/* So are others, where steps of several kinds take turns. */
 		if (ts_planned.joined && ts_planned.restless < RESTLESS_MAX)
 			ts_planned.restless++;
@@ -326,6 +337,8 @@ static bool take_up(struct ts_pager *pager)
 	/* After this step it may do. */
 	if (rc == -EINTR ||
 	        (rc == -EAGAIN && ++ts_planned.waits < WAITS_IN_VAIN_MAX)) {
+		if (rc == -EINTR)
+			back_off(entry);
 		ts_planned_stand_off();
 		ts_planned_cache_rewind(&ts_planned.cache, entry, 0);
 		return false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Whether it is worth proving what of a step can be made again: the program
- * runs some steps more slowly for that. Pure.
+ * runs some steps more slowly for that. Asks the planner for one more plan.
+ * Under the lock of who makes plans.
  */
 #ifndef TS_PLANNED_WORTH_H
 #define TS_PLANNED_WORTH_H

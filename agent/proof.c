@@ -8,6 +8,7 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "agent/beside.h"
 #include "agent/planned.h"
 #include "agent/profiler.h"
 #include "agent/proof_internal.h"
@@ -186,10 +187,12 @@ static void look_again(void)
  * Closures were proved, or are not any more: what goes by them is planned
  * anew. Takes the lock; none is held.
  */
-static void tell(const struct ts_observed *step)
+void ts_proof_pass_on(const struct ts_observed *step)
 {
 	bool demoted;
 
+	if (!step)
+		return;
 	ts_mutex_lock(&ts_proof.lock);
 	demoted = ts_proof.demoted != ts_proof.told;
 	ts_proof.told = ts_proof.demoted;
@@ -212,7 +215,9 @@ bool ts_proof_is_open(const struct ts_observed *step)
 {
 	bool open;
 
-	if (!ts_proof.on || !ts_proof.asks || ts_proof_is_pending())
+	/* Steps in the midst of which copies come are never the same. */
+	if (!ts_proof.on || !ts_proof.asks || ts_proof_is_pending() ||
+	        ts_beside_any())
 		return false;
 	ts_mutex_lock(&ts_proof.lock);
 	open = !ts_remake_is_planned() &&
@@ -302,8 +307,7 @@ CUresult ts_proof_comes(struct ts_op *op)
 	} else if (ts_remake_is_on() && !ts_proof_is_pending())
 		rc = ts_remake_comes(op, ts_proof.may_begin);
 	ts_mutex_unlock(&ts_proof.lock);
-	if (settled)
-		tell(settled);
+	ts_proof_pass_on(settled);
 	return rc;
 }
 
@@ -317,25 +321,25 @@ void ts_proof_ready(const struct ts_op *op)
 	ts_mutex_unlock(&ts_proof.lock);
 }
 
-void ts_proof_issued(const struct ts_op *op, bool issued)
+const struct ts_observed *ts_proof_issued(const struct ts_op *op, bool issued)
 {
 	const struct ts_observed *settled = NULL;
 
 	if (!ts_proof_is_pending() && !ts_remake_is_on())
-		return;
+		return NULL;
 	ts_mutex_lock(&ts_proof.lock);
 	if (atomic_load(&ts_proof.phase) == TS_PROOF_RUNNING)
 		ts_proof_step_issued(op, issued);
 	else if (ts_remake_is_on())
 		ts_remake_issued(op, issued);
-	ts_proof.may_begin = !op->spot.step || op->spot.ends;
+	if (!op->beside)
+		ts_proof.may_begin = !op->spot.step || op->spot.ends;
 	if (ts_remake_is_on())
 		look_again();
 	if (!ts_proof_is_pending() && ts_proof.demoted != ts_proof.told)
 		settled = ts_proof.step;
 	ts_mutex_unlock(&ts_proof.lock);
-	if (settled)
-		tell(settled);
+	return settled;
 }
 
 enum ts_verdict ts_proof_verdict(const struct ts_observed *step, uint32_t op)

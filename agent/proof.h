@@ -43,11 +43,14 @@ void ts_proof_ask(const struct ts_observed *step);
 /*
  * Around an op: it comes next, before anything is made resident (anything but
  * CUDA_SUCCESS: it must not run); what it touches is resident now; it was
- * issued, or was not, and all of that is resident still.
+ * issued, or was not, and all of that is resident still. What is returned
+ * there, NULL or a step of which more is proved by now, is to be told once
+ * nothing is held any more: a plan may come into force for it.
  */
 CUresult ts_proof_comes(struct ts_op *op);
 void ts_proof_ready(const struct ts_op *op);
-void ts_proof_issued(const struct ts_op *op, bool issued);
+const struct ts_observed *ts_proof_issued(const struct ts_op *op, bool issued);
+void ts_proof_pass_on(const struct ts_observed *proved);
 
 /*
  * The program is short of memory: what the proofs hold goes back, and a shadow

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "agent/base/inside.h"
+#include "agent/base/stack.h"
 
 enum ts_phase {
 	TS_PHASE_FRESH,   /* no CUDA call seen */
@@ -42,6 +43,7 @@ static inline bool ts_enter(void)
 static inline void ts_leave(void)
 {
 	ts_inside = false;
+	ts_stack_wipe();
 }
 
 #endif

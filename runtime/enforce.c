@@ -298,32 +298,26 @@ void ts_enforce_resume(struct ts_pager *pager, uint32_t index)
 	move_all(pager, enforce, index, enforce->strips, enforce->n_strips);
 }
 
+/* What was counted since it was last taken. */
+static uint64_t take(struct ts_pager *pager, uint64_t *count)
+{
+	uint64_t taken;
+
+	ts_mutex_lock(&pager->lock);
+	taken = *count;
+	*count = 0;
+	ts_mutex_unlock(&pager->lock);
+	return taken;
+}
+
 uint64_t ts_enforce_astray(struct ts_pager *pager)
 {
-	struct ts_enforce *enforce = pager->enforce;
-	uint64_t astray;
-
-	if (!enforce)
-		return 0;
-	ts_mutex_lock(&pager->lock);
-	astray = enforce->astray;
-	enforce->astray = 0;
-	ts_mutex_unlock(&pager->lock);
-	return astray;
+	return pager->enforce ? take(pager, &pager->enforce->astray) : 0;
 }
 
 uint64_t ts_enforce_missed(struct ts_pager *pager)
 {
-	struct ts_enforce *enforce = pager->enforce;
-	uint64_t missed;
-
-	if (!enforce)
-		return 0;
-	ts_mutex_lock(&pager->lock);
-	missed = enforce->missed;
-	enforce->missed = 0;
-	ts_mutex_unlock(&pager->lock);
-	return missed;
+	return pager->enforce ? take(pager, &pager->enforce->missed) : 0;
 }
 
 uint64_t ts_enforce_disturbed(struct ts_pager *pager)

@@ -89,6 +89,9 @@ uint64_t ts_enforce_disturbed(struct ts_pager *pager);
  */
 int ts_enforce_others(struct ts_pager *pager, uint64_t *ret_bytes);
 
+/* That, as it was when last asked. */
+uint64_t ts_enforce_known_others(struct ts_pager *pager);
+
 /*
  * The pages in the pager's list of missing ones, which an op of the step with
  * @ranges needs though the plan has them away: what is in their chunks goes, as
@@ -103,9 +106,6 @@ void ts_enforce_make_way(
  * by doubtful ranges alone.
  */
 uint64_t ts_enforce_missed(struct ts_pager *pager);
-
-/* The same as it was when last asked. */
-uint64_t ts_enforce_known_others(struct ts_pager *pager);
 
 /* What is mapped at a page is taken away. Gate held. */
 void ts_enforce_disturb(struct ts_pager *pager);

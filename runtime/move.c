@@ -283,10 +283,10 @@ CUresult ts_copies_issue(struct ts_pager *pager, bool out, uint64_t *ret_batch)
 	const struct ts_fence after = pager->copies.after;
 	CUresult rc;
 
-	ts_stack_soil();
 	*ret_batch = queue->issued;
 	if (!pager->copies.count)
 		return CUDA_SUCCESS;
+	ts_stack_soil();
 	pager->streams.marks = true;
 	ts_mutex_unlock(&pager->lock);
 	rc = ts_copyq_start(&pager->out);

@@ -8,13 +8,29 @@
 #ifndef TS_STACK_H
 #define TS_STACK_H
 
-/* This thread is working with the addresses of pages that move. */
-void ts_stack_soil(void);
+#include <stdint.h>
+
+/* How far down; 0: nothing was left. */
+extern __thread uintptr_t ts_stack_lowest
+        __attribute__((tls_model("initial-exec")));
 
 /*
- * If it did since it was last called: clears what lies below the caller's
- * frame, as far down as moving pages goes.
+ * This thread is about to give the driver addresses of pages that move: from
+ * here down, as far as the driver surely goes, they may lie on its stack.
  */
-void ts_stack_wipe(void);
+void ts_stack_soil(void);
+
+/* See ts_stack_wipe(). */
+void ts_stack_clear(void);
+
+/*
+ * Where addresses were left below the caller's frame: clears it, down to where
+ * they were left and no further. Wrappers do so as they end.
+ */
+static inline void ts_stack_wipe(void)
+{
+	if (ts_stack_lowest)
+		ts_stack_clear();
+}
 
 #endif
