@@ -117,7 +117,9 @@ def many_steps(
         settings=for_long(turns, content),
         timeout=3000,
     )
-    return same_within(spec, ("loss", "digest"))
+    # With less at a time the optimizer's ops are what memory is for.
+    share = 0.7 if content == "exact" else SHARE
+    return same_within(spec, ("loss", "digest"), share=share)
 
 
 def tables_for_long(how, *options, content="tags"):
