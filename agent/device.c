@@ -10,7 +10,8 @@
 #include "agent/base/log.h"
 #include "runtime/enforce.h"
 
-/* Between two looks at whether the device is done. */
+/* Looks at whether the device is done, and the pause after so many. */
+#define LOOKS    256
 #define PAUSE_NS 50000
 /* Times that it is waited for rest before speeds are guessed. */
 #define IN_VAIN_MAX 3
@@ -39,27 +40,23 @@ static uint64_t allocated_bytes(int device, bool all)
 }
 
 /*
- * Until what was issued is done, but for streams that nothing else waits for;
- * -EAGAIN where it may be waiting for the program.
+ * Until what was issued on the default stream is done; -EAGAIN where it may be
+ * waiting for the program. Only looks: an event there would hold up what comes
+ * on other streams, for which a kernel may be waiting.
  */
 static int wait_for_ops(void)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	const struct ts_gpu_ops *ops = ts_agent.ops;
 	uint64_t until = ts_now_ns() + TS_ENFORCE_WAIT_NS;
-	CUevent event = NULL;
-	CUresult rc = ops->event_create(&event, CU_EVENT_DISABLE_TIMING);
+	CUresult rc = ops->stream_query(CU_STREAM_LEGACY);
 
-	if (rc == CUDA_SUCCESS)
-		rc = ops->event_record(event, CU_STREAM_LEGACY);
-	if (rc == CUDA_SUCCESS)
-		rc = ops->event_query(event);
-	while (rc == CUDA_ERROR_NOT_READY && ts_now_ns() < until) {
-		nanosleep(&pause, NULL);
-		rc = ops->event_query(event);
+	for (unsigned int looks = 1;
+	        rc == CUDA_ERROR_NOT_READY && ts_now_ns() < until; looks++) {
+		if (looks % LOOKS == 0)
+			nanosleep(&pause, NULL);
+		rc = ops->stream_query(CU_STREAM_LEGACY);
 	}
-	if (event)
-		ops->event_destroy(event);
 	return rc == CUDA_ERROR_NOT_READY ? -EAGAIN : ts_gpu_errno(rc);
 }
 
