@@ -445,14 +445,19 @@ static void explain(const struct ts_setting *setting, const char *text,
         char ret_message[TS_CONFIG_MESSAGE_BYTES])
 {
 	char why[64] = "";
+	const char *after = "";
+	size_t length;
 
 	if (setting->type == TS_SETTING_SIZE ||
 	        setting->type == TS_SETTING_LIMIT)
 		ts_config_explain_size(text, setting->type == TS_SETTING_LIMIT,
 		        why, sizeof(why));
+	length = strlen(why);
+	if (length)
+		after = why[length - 1] == '?' ? " " : ": ";
 	snprintf(ret_message, TS_CONFIG_MESSAGE_BYTES,
-	        "%s=\"%.200s\": %s%swant %s", setting->name, text, why,
-	        *why ? ": " : "", accepted(setting));
+	        "%s=\"%.200s\": %s%swant %s", setting->name, text, why, after,
+	        accepted(setting));
 }
 
 int ts_config_parse(struct ts_config *config, char *const *environment,

@@ -27,8 +27,10 @@ static int put(const json_t *value, FILE *file, size_t flags)
 
 	if (!file)
 		return -errno;
+	/* Neither tells why: a write in their middle, mostly. */
+	errno = 0;
 	if (json_dumpf(value, file, flags) || fputc('\n', file) == EOF)
-		rc = -EIO;
+		rc = errno ? -errno : -EIO;
 	if (fclose(file) && !rc)
 		rc = -errno;
 	return rc;
@@ -92,6 +94,18 @@ static bool is_ours(const char *file, const char *setting)
 		return !strcmp(look.schema, "tapeswap-profile");
 	return !strcmp(look.schema, "tape") ||
 	       (!strcmp(look.schema, "tapeswap-plan") && look.of_run);
+}
+
+bool ts_json_is_no_plan(const char *path)
+{
+	struct ts_jsonlook look;
+	struct stat there;
+
+	if (stat(path, &there) || !S_ISREG(there.st_mode) || !there.st_size)
+		return false;
+	return ts_jsonlook(path, true, &look) ||
+	       (strcmp(look.schema, "tape") != 0 &&
+	               strcmp(look.schema, "tapeswap-plan") != 0);
 }
 
 static int look_at_file(const char *setting, const char *file)

@@ -20,6 +20,9 @@ int ts_json_write(const json_t *value, const char *path, size_t flags);
 /* Whether @json is a plan as a run writes it: with its tape or its figures. */
 bool ts_json_is_of_run(const json_t *json);
 
+/* Whether something lies at @path that is neither a plan nor a tape. */
+bool ts_json_is_no_plan(const char *path);
+
 /*
  * Whether @path, which @setting names, can be written: a line where it cannot,
  * for want of a folder, say, or because somebody else's file is there, but one

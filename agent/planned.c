@@ -74,10 +74,16 @@ void ts_planned_drop(struct ts_planned_entry *entry)
 		ts_profiler_resume();
 }
 
-void ts_planned_decline(struct ts_planned_entry *entry)
+void ts_planned_decline(struct ts_planned_entry *entry, uint64_t took_ns)
 {
-	ts_log(TS_LOG_INFO, "plan: the pager alone is as fast: %.3f ms a step",
-	        (double)entry->pager_ns * 1e-6);
+	uint64_t plan_ns =
+	        took_ns ? took_ns : entry->made.plan.predicted_step_ns;
+
+	ts_log(TS_LOG_INFO,
+	        "plan: the pager alone takes %.3f ms a step, the plan %s "
+	        "%.3f: it goes on alone",
+	        (double)entry->pager_ns * 1e-6, took_ns ? "took" : "would take",
+	        (double)plan_ns * 1e-6);
 	entry->declined = true;
 	entry->carried = true;
 	ts_planned.figures.declined++;
@@ -201,7 +207,7 @@ static void compare_first(
 	if (!plan->swap_bytes &&
 	        plan->predicted_step_ns >= WORTH_OF(pager_ns)) {
 		entry->pager_ns = pager_ns;
-		ts_planned_decline(entry);
+		ts_planned_decline(entry, 0);
 	} else if (plan->predicted_step_ns <= SURE_OF(pager_ns)) {
 		entry->pager_ns = pager_ns;
 	}

@@ -91,8 +91,11 @@ void ts_planned_end_force(void);
 /* The plan of @entry does not hold: it goes, and a new one is to be made. */
 void ts_planned_drop(struct ts_planned_entry *entry);
 
-/* The pager alone is as fast: it goes on alone with steps like these. */
-void ts_planned_decline(struct ts_planned_entry *entry);
+/*
+ * The pager alone is as fast: it goes on alone with steps like these. @took_ns:
+ * what a step by the plan took; 0: none did, it is said what one would take.
+ */
+void ts_planned_decline(struct ts_planned_entry *entry, uint64_t took_ns);
 
 /*
  * Others have more memory by now, or less: @entry gets a plan for that, where

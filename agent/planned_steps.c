@@ -259,7 +259,7 @@ static bool time_pager(struct ts_planned_entry *entry)
 	entry->pager_ns = clock.shortest_ns;
 	ts_planned_clock_forget();
 	if (entry->made.plan.predicted_step_ns >= entry->pager_ns) {
-		ts_planned_decline(entry);
+		ts_planned_decline(entry, 0);
 		return true;
 	}
 	ts_planned.stand = TS_PLANNED_ON;
@@ -268,14 +268,17 @@ static bool time_pager(struct ts_planned_entry *entry)
 	return false;
 }
 
-/* Steps by the plan take longer after all than with the pager alone. */
-static bool is_slower(const struct ts_planned_entry *entry)
+/* What a step by the plan takes where that is longer after all than with the
+ * pager alone; or 0. */
+static uint64_t slower_ns(const struct ts_planned_entry *entry)
 {
 	struct ts_planned_clock clock;
 
 	ts_planned_clock_read(&clock);
 	return ts_planned.timed > TIMED_STEPS + 1 &&
-	       clock.shortest_ns > entry->pager_ns;
+	                       clock.shortest_ns > entry->pager_ns
+	               ? clock.shortest_ns
+	               : 0;
 }
 
 /* Steps take longer or less than the plan says: it is old. Lock held. */
@@ -363,6 +366,7 @@ static bool take_up(struct ts_pager *pager)
 static bool begin_step(struct ts_pager *pager)
 {
 	struct ts_planned_entry *entry = ts_planned.now;
+	uint64_t took_ns;
 
 	/* Steps of another plan's are no measure. */
 	if (ts_planned.clocked != entry->number) {
@@ -377,8 +381,9 @@ static bool begin_step(struct ts_pager *pager)
 	}
 	if (time_pager(entry))
 		return ts_planned.stand == TS_PLANNED_TIMING;
-	if (is_slower(entry)) {
-		ts_planned_decline(entry);
+	took_ns = slower_ns(entry);
+	if (took_ns) {
+		ts_planned_decline(entry, took_ns);
 		return false;
 	}
 	if (ts_planned.stand == TS_PLANNED_ON && !ts_planned.to_join) {

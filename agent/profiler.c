@@ -52,7 +52,8 @@ static struct {
 	/* Taken from the recorder, and followed while it was paused. */
 	atomic_uint_least64_t taken, followed;
 
-	/* Kernels launched before the step that is followed. */
+	/* Kernels launched before the step that is followed; TS_NEVER: it was
+	 * not seen to begin. */
 	atomic_uint_least64_t began;
 
 	/* Of the thread that takes a step. */
@@ -66,6 +67,7 @@ static struct {
 	bool written_again; /* that shape came more than once */
 	bool by_period;     /* steps so far were told by periods */
 	atomic_bool wrote;  /* a file */
+	atomic_bool failed; /* one could not be written, which was said */
 } profiler;
 
 void ts_profiler_watch(const struct ts_watch *watch)
@@ -81,6 +83,7 @@ void ts_profiler_init(void)
 	profiler.on |= *config->profile != '\0';
 	if (!profiler.on)
 		return;
+	atomic_store(&profiler.began, TS_NEVER);
 	ts_recorder_init();
 	ts_track_init();
 	ts_timing_init(ts_agent.ops, config->timing == TS_TIMING_CUPTI);
@@ -99,6 +102,11 @@ uint64_t ts_profiler_steps(void)
 bool ts_profiler_wrote(void)
 {
 	return atomic_load(&profiler.wrote);
+}
+
+bool ts_profiler_failed(void)
+{
+	return atomic_load(&profiler.failed);
 }
 
 void ts_profiler_resume(void)
@@ -144,8 +152,14 @@ static void step_begins(const struct ts_op *op)
 
 static void say_step(uint64_t first_launch)
 {
-	ts_log(TS_LOG_DEBUG, "step %" PRIu64 " begins at launch %" PRIu64,
-	        ts_profiler_steps(), first_launch);
+	if (first_launch == TS_NEVER)
+		ts_log(TS_LOG_DEBUG,
+		        "step %" PRIu64 " is over, which was recognised late",
+		        ts_profiler_steps());
+	else
+		ts_log(TS_LOG_DEBUG,
+		        "step %" PRIu64 " begins at launch %" PRIu64,
+		        ts_profiler_steps(), first_launch);
 }
 
 void ts_profiler_begin(struct ts_op *op)
@@ -225,8 +239,10 @@ static void write_profiles(
 		json = ts_profile_make(observed, i, &context);
 		rc = ts_json_write_setting(
 		        json, "TAPESWAP_PROFILE", path, JSON_COMPACT);
-		if (rc)
+		if (rc) {
+			atomic_store(&profiler.failed, true);
 			continue;
+		}
 		atomic_store(&profiler.wrote, true);
 		ts_log(TS_LOG_DEBUG, "%s written in %.1f ms", path,
 		        ms_since(&start));
@@ -336,6 +352,9 @@ static void decide_timing(const struct ts_shape *shape)
 /* What repeated before the first backward was no step but preparation. */
 static void forget_periods(void)
 {
+	ts_log(TS_LOG_DEBUG,
+	        "what went for %zu steps before the first backward was none",
+	        (size_t)profiler.shapes.steps);
 	ts_shapes_finish(&profiler.shapes);
 	ts_cycles_forget(&profiler.cycles);
 	ts_track_clear();
@@ -563,8 +582,8 @@ static void follow(const struct ts_op *op)
 	if (op->spot.ends) {
 		atomic_fetch_add_explicit(
 		        &profiler.followed, 1, memory_order_relaxed);
-		say_step(atomic_load_explicit(
-		        &profiler.began, memory_order_relaxed));
+		say_step(atomic_exchange_explicit(
+		        &profiler.began, TS_NEVER, memory_order_relaxed));
 		call(profiler.watch.step_ends, op);
 	}
 	/* A backward outside all steps that are known belongs to a new one. */

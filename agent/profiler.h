@@ -86,4 +86,7 @@ uint64_t ts_profiler_steps(void);
 /* Was a profile written? */
 bool ts_profiler_wrote(void);
 
+/* Was there one that could not be written? It was said why. */
+bool ts_profiler_failed(void);
+
 #endif

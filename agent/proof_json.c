@@ -7,7 +7,8 @@
 
 /* Of the ops of one signature. */
 struct tally {
-	uint32_t ops, proved;
+	uint32_t ops;
+	uint32_t of[TS_REFUSED_BY_PROOF + 1]; /* by class of verdict */
 	/* What speaks most against them: refusals by proof, then by rule. */
 	enum ts_verdict worst;
 };
@@ -42,7 +43,7 @@ static struct tally *count(void)
 		enum ts_verdict verdict = ts_proof.verdicts[i];
 
 		tally->ops++;
-		tally->proved += verdict == TS_VERDICT_PROVED;
+		tally->of[ts_verdict_class(verdict)]++;
 		if (weight(verdict) > weight(tally->worst))
 			tally->worst = verdict;
 	}
@@ -53,10 +54,12 @@ static json_t *tally_json(const struct tally *tally)
 {
 	enum ts_verdict_class what = ts_verdict_class(tally->worst);
 
-	return json_pack("{s:s, s:s, s:I, s:I}", "verdict",
+	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "verdict",
 	        ts_verdict_class_text(what), "reason",
 	        ts_verdict_reason(tally->worst), "ops", (json_int_t)tally->ops,
-	        "proved", (json_int_t)tally->proved);
+	        "proved", (json_int_t)tally->of[TS_PROVED], "refused_by_rule",
+	        (json_int_t)tally->of[TS_REFUSED_BY_RULE], "refused_by_proof",
+	        (json_int_t)tally->of[TS_REFUSED_BY_PROOF]);
 }
 
 static void tell_signatures(json_t *list, const struct tally *tallies)
@@ -68,7 +71,7 @@ static void tell_signatures(json_t *list, const struct tally *tallies)
 		json_object_set_new(
 		        item, "replay", tally_json(&tallies[index]));
 		json_object_set_new(item, "replayable",
-		        json_boolean(tallies[index].proved != 0));
+		        json_boolean(tallies[index].of[TS_PROVED] != 0));
 	}
 }
 

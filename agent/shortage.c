@@ -82,8 +82,9 @@ static void say_device(const char *what, const struct ts_shortage *shortage)
 	if (shortage->least_limit_bytes > shortage->device_bytes) {
 		ts_log(TS_LOG_ERROR,
 		        "out of memory: %s needs %s at once, and no limit that "
-		        "the device has memory for, %s with %s in other use, "
-		        "would do. Remedy: smaller tensors, as of a smaller "
+		        "the device has memory for, %s with %s of it in use "
+		        "by the CUDA context and others, would do. Remedy: "
+		        "smaller tensors, as of a smaller "
 		        "batch",
 		        what, ts_size(shortage->need_bytes).text,
 		        ts_size(shortage->device_bytes).text,
@@ -91,8 +92,9 @@ static void say_device(const char *what, const struct ts_shortage *shortage)
 		return;
 	}
 	ts_log(TS_LOG_ERROR,
-	        "out of memory: %s needs %s at once, limit %s with %s in "
-	        "other use. Remedy: TAPESWAP_LIMIT=%" PRIu64 "MiB%s",
+	        "out of memory: %s needs %s at once, limit %s with %s of it in "
+	        "use by the CUDA context and others. Remedy: "
+	        "TAPESWAP_LIMIT=%" PRIu64 "MiB%s",
 	        what, ts_size(shortage->need_bytes).text,
 	        ts_size(shortage->limit_bytes).text,
 	        ts_size(shortage->other_bytes).text,

@@ -119,6 +119,19 @@ static void write_steps(
 		snprintf(ret_text, size, "; %" PRIu64 " steps", tape->steps);
 }
 
+struct times {
+	char text[24];
+};
+
+static struct times times(unsigned int count)
+{
+	struct times ret = {"once"};
+
+	if (count != 1)
+		snprintf(ret.text, sizeof(ret.text), "%u times", count);
+	return ret;
+}
+
 /* @plan: the file to look at, or "". */
 static void say_device(int device, const struct ts_pager_stats *stats,
         const struct tape_figures *tape, const char *plan)
@@ -131,15 +144,15 @@ static void say_device(int device, const struct ts_pager_stats *stats,
 	if (stats->peak_bytes > stats->limit_bytes)
 		snprintf(verdict, sizeof(verdict), "limit exceeded");
 	if (errors)
-		snprintf(verdict, sizeof(verdict), "driver errors %u times",
-		        errors);
+		snprintf(verdict, sizeof(verdict), "driver errors %s",
+		        times(errors).text);
 	if (shortages && errors)
 		snprintf(verdict, sizeof(verdict),
-		        "out of memory %u times, driver errors %u times",
-		        shortages, errors);
+		        "out of memory %s, driver errors %s",
+		        times(shortages).text, times(errors).text);
 	else if (shortages)
-		snprintf(verdict, sizeof(verdict), "out of memory %u times",
-		        shortages);
+		snprintf(verdict, sizeof(verdict), "out of memory %s",
+		        times(shortages).text);
 	write_steps(tape, steps, sizeof(steps));
 	if (stats->evicted_pages || stats->in_bytes || stats->out_bytes)
 		snprintf(moved, sizeof(moved),
@@ -362,7 +375,7 @@ static void say_no_profile(const struct ts_config *config)
 {
 	const char *path = config->profile;
 
-	if (*path && !ts_profiler_wrote() &&
+	if (*path && !ts_profiler_wrote() && !ts_profiler_failed() &&
 	        !ts_json_check_setting("TAPESWAP_PROFILE", path))
 		ts_log(TS_LOG_INFO,
 		        "profile: no step was timed: %.200s is not written",

@@ -93,7 +93,9 @@ int ts_cli_commit(struct ts_cli_file *file, bool keep)
 	int err;
 
 	if (!file->path)
-		return fflush(file->stream) || ferror(file->stream) ? -EIO : 0;
+		return fflush(file->stream)   ? -errno
+		       : ferror(file->stream) ? -EIO
+		                              : 0;
 	err = put_in_place(file, keep);
 	drop_names(file);
 	return err;
@@ -133,9 +135,11 @@ int ts_cli_write_json(const char *path, const json_t *root)
 
 	if (err)
 		return err;
+	/* Neither tells why: a write in their middle, mostly. */
+	errno = 0;
 	if (json_dumpf(root, file.stream, JSON_INDENT(1) | JSON_SORT_KEYS) ||
 	        fputc('\n', file.stream) == EOF)
-		err = -EIO;
+		err = errno ? -errno : -EIO;
 	int closed = ts_cli_commit(&file, !err);
 
 	return err ? err : closed;

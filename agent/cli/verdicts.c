@@ -14,6 +14,12 @@ static const char *const verdicts[] = {
 
 #define VERDICTS (sizeof(verdicts) / sizeof(verdicts[0]))
 
+/* How many ops it is of, in a profile; what is left was not tried. */
+static const char *const keys[VERDICTS] = {
+        "proved", NULL, "refused_by_rule", "refused_by_proof"};
+
+/* Of some ops of a kernel that was proved where others were not: it counts for
+ * both, and its time by how many ops of it each are. */
 struct totals {
 	json_int_t ops[VERDICTS], kernels[VERDICTS];
 	json_int_t ns[VERDICTS];
@@ -43,6 +49,27 @@ static const char *text(const json_t *object, const char *key)
 static json_int_t number(const json_t *object, const char *key)
 {
 	return json_integer_value(json_object_get(object, key));
+}
+
+/*
+ * How many of the ops of @replay came to each verdict. An older profile has no
+ * more than how many were proved: what speaks most against them is told then of
+ * all others.
+ */
+static void split(const json_t *replay, json_int_t *ret_ops)
+{
+	json_int_t left = number(replay, "ops");
+
+	memset(ret_ops, 0, VERDICTS * sizeof(*ret_ops));
+	for (size_t v = 0; v < VERDICTS; v++) {
+		if (keys[v])
+			ret_ops[v] = number(replay, keys[v]);
+		left -= ret_ops[v];
+	}
+	if (json_object_get(replay, "refused_by_proof"))
+		ret_ops[index_of("not tried")] = left;
+	else
+		ret_ops[index_of(text(replay, "verdict"))] += left;
 }
 
 /* Time of all ops by signature; NULL without memory. */
@@ -104,14 +131,16 @@ static void add_up(
 	json_array_foreach (
 	        json_object_get(profile, "signatures"), index, signature) {
 		const json_t *replay = replay_of(signature);
-		size_t v;
+		json_int_t ops[VERDICTS], all = number(replay, "ops");
 
-		if (!replay)
+		if (!replay || !all)
 			continue;
-		v = index_of(text(replay, "verdict"));
-		totals->kernels[v]++;
-		totals->ops[v] += number(replay, "ops");
-		totals->ns[v] += ns[index];
+		split(replay, ops);
+		for (size_t v = 0; v < VERDICTS; v++) {
+			totals->kernels[v] += ops[v] != 0;
+			totals->ops[v] += ops[v];
+			totals->ns[v] += ns[index] * ops[v] / all;
+		}
 	}
 }
 

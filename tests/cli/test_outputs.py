@@ -196,6 +196,43 @@ class Outputs(unittest.TestCase):
             self.assertNotRegex(text, r"\b0\.00? [KMG]iB")
             self.assertRegex(text, r"\d [KM]iB|\b[KM]iB\b")
 
+    def test_verdicts_are_counted_by_op(self):
+        """A kernel of which some ops were proved counts for both."""
+        with open(self.profile, encoding="utf-8") as file:
+            profile = json.load(file)
+        proved = ("proved", "is", 3, 3, 0, 0)
+        some = ("refused by proof", "is not", 11, 6, 2, 3)
+        keys = (
+            "verdict", "reason", "ops", "proved", "refused_by_rule",
+            "refused_by_proof",
+        )
+        for signature, said in zip(profile["signatures"], (proved, some)):
+            signature["replay"] = dict(zip(keys, said))
+        profile["proof"] = {"shadow_steps": 4}
+        path = self.path("proved.json")
+        for older in False, True:
+            if older:
+                for key in keys[4:]:
+                    for signature in profile["signatures"][:2]:
+                        del signature["replay"][key]
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(profile, file)
+            said = self.run_tapeswap("inspect", path, "--verdicts").stdout
+            self.assertEqual(
+                said.splitlines()[-1],
+                "proved: 9 ops of 2 kernels; not tried: 0 ops of 0 kernels; "
+                "refused by rule: 0 ops of 0 kernels; refused by proof: 5 ops "
+                "of 1 kernels"
+                if older
+                else "proved: 9 ops of 2 kernels; not tried: 0 ops of 0 "
+                "kernels; refused by rule: 2 ops of 1 kernels; refused by "
+                "proof: 3 ops of 1 kernels",
+            )
+
+    def test_why_nothing_could_be_written(self):
+        said = self.plan("/dev/full", status=2).stderr
+        self.assertIn("No space left on device", said)
+
     def test_why_a_limit_cannot_be_read(self):
         for text, why in (
             ("6GB", "cannot read '6GB': did you mean 5.58GiB?"),

@@ -205,6 +205,20 @@ class Preload(unittest.TestCase):
             )
             self.assertEqual(os.listdir(folder), [])
 
+    def test_what_is_no_plan_is_named_by_short_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/plan.json"
+            content = '{"schema": "tapeswap-plan", "broken'
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(content)
+            said = self.lines(run(HOST, "work", TAPESWAP_PLAN=path))
+            self.assertEqual(len(said), 2, said)
+            self.assertRegex(
+                said[0], f"plan: none was made.*: {path} holds none either"
+            )
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(file.read(), content)
+
     def test_debug_lines_tell_the_settings(self):
         done = run(
             HOST, "work", TAPESWAP_LOG="debug", TAPESWAP_LIMIT="900MiB"

@@ -46,14 +46,14 @@ BAD = {
 }
 # What is said beside that, of some of them.
 WHY = {
-    "12GB": "did you mean 11.17GiB?: ",
-    "0.5GB": "did you mean 0.46GiB?: ",
-    "0.5TB": "did you mean 465.66GiB?: ",
-    "0.5G": "did you mean 0.50GiB?: ",
-    "50MB": "did you mean 47.68MiB?: ",
-    "0.02gib": "did you mean 20.48MiB?: ",
-    "0.005KB": "did you mean 5?: ",
-    "2TiB": "did you mean 2048GiB?: ",
+    "12GB": "did you mean 11.17GiB? ",
+    "0.5GB": "did you mean 0.46GiB? ",
+    "0.5TB": "did you mean 465.66GiB? ",
+    "0.5G": "did you mean 0.50GiB? ",
+    "50MB": "did you mean 47.68MiB? ",
+    "0.02gib": "did you mean 20.48MiB? ",
+    "0.005KB": "did you mean 5? ",
+    "2TiB": "did you mean 2048GiB? ",
     "0.5": "bytes are whole: ",
     "0.0001KB": "bytes are whole: ",
     "-1": "less than nothing: ",

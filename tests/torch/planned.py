@@ -50,7 +50,10 @@ IDLE_NS = 200
 PAGER_TOLERANCE = 1.01
 # What is said where there is no plan, and where none is made use of.
 NONE_FITS = r"plan: none fits .*; for one: TAPESWAP_LIMIT=(\d+)MiB"
-PAGER_AS_FAST = r"plan: the pager alone is as fast: ([0-9.]+) ms a step"
+PAGER_AS_FAST = (
+    r"plan: the pager alone takes ([0-9.]+) ms a step, "
+    r"the plan (?:would take|took) [0-9.]+: it goes on alone"
+)
 # So many steps at the end of a run are alike.
 LAST_STEPS = 4
 

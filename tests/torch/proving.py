@@ -107,6 +107,8 @@ def check_verdicts(profile, wanted, least_proved):
         expect_equal(
             signature["replayable"], replay["proved"] > 0, signature["name"]
         )
+        refused = replay["refused_by_rule"] + replay["refused_by_proof"]
+        expect(refused + replay["proved"] <= replay["ops"], f"{signature}")
         ops += replay["ops"]
         proved += replay["proved"]
         for part, verdict in wanted.items():

@@ -105,12 +105,12 @@ START_TEST(what_is_no_size_is_named_with_what_is_accepted)
 		const char *text, *why;
 	} bad[] = {
 	        {"12GB x", ""},
-	        {"12GB", "did you mean 11.17GiB?: "},
-	        {"8 gb", "did you mean 7.45GiB?: "},
-	        {"1024KB", "did you mean 1000KiB?: "},
-	        {"12G", "did you mean 12GiB?: "},
-	        {"1.5gib", "did you mean 1.50GiB?: "},
-	        {"2TiB", "did you mean 2048GiB?: "},
+	        {"12GB", "did you mean 11.17GiB? "},
+	        {"8 gb", "did you mean 7.45GiB? "},
+	        {"1024KB", "did you mean 1000KiB? "},
+	        {"12G", "did you mean 12GiB? "},
+	        {"1.5gib", "did you mean 1.50GiB? "},
+	        {"2TiB", "did you mean 2048GiB? "},
 	        {"much", ""},
 	        {"-1GiB", "less than nothing: "},
 	        {"-1", "less than nothing: "},
