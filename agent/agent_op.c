@@ -288,7 +288,10 @@ void ts_agent_op_end(struct ts_op *op, CUresult result)
 	if (op->host && result == CUDA_SUCCESS && !op->capturing)
 		ts_downloads_note(op);
 	room_for_code(op);
-	if (result == CUDA_SUCCESS)
+	/* Steps are found on the tape, too, and numbers are those of it. */
+	if (result == CUDA_SUCCESS && op->beside)
+		ts_tape_count(&ts_agent.tape, op);
+	else if (result == CUDA_SUCCESS)
 		ts_tape_record(&ts_agent.tape, op);
 	if (!op->beside)
 		ts_profiler_end(op, result == CUDA_SUCCESS);

@@ -52,6 +52,21 @@ def _unit(name):
     return Detector(f"unit_{name}", (f"build/{program}",), (program,))
 
 
+def _client(name, program, *settings):
+    """On the simulated driver, with no agent but what is linked in."""
+    return Detector(
+        name,
+        (
+            "env",
+            "LD_LIBRARY_PATH=build/simgpu",
+            "SIMGPU_DEVICE=tiny-1g",
+            *settings,
+            f"build/{program}",
+        ),
+        (program,),
+    )
+
+
 # In the order in which they are tried: those that find most come first.
 DETECTORS = (
     _unit("replay"),
@@ -75,6 +90,30 @@ DETECTORS = (
             "Rows.test_addresses_that_go_elsewhere",
         ),
         ("libtapeswap.so",),
+    ),
+    _unit("beside"),
+    Detector(
+        "preload_beside",
+        (
+            sys.executable,
+            "tests/preload/test_beside.py",
+            "build/libtapeswap.so",
+            "build/tests/preload/preload_beside",
+            "build/simgpu",
+        ),
+        ("libtapeswap.so",),
+    ),
+    _client(
+        "proof_kernels",
+        "tests/simgpu/clients/proof_kernels",
+        "SIMGPU_CONTENT=tags",
+    ),
+    _client(
+        "preload_leftovers",
+        "tests/preload/preload_leftovers",
+        "TAPESWAP_MODE=cap",
+        "TAPESWAP_LIMIT=128MiB",
+        "TAPESWAP_HELPER=inline",
     ),
 )
 

@@ -79,9 +79,10 @@ def ranks(wrapped, devices, steps=3, mode="cap", backend="gloo", more=()):
             continue
         plan = status.get("plan")
         print(f"  a rank's plan: {plan}")
-        expect(plan and plan["steps"] >= 5, "steps by the plan")
         # Gloo's threads take virtual time of which no two steps have the
         # same, so that plans are made anew meanwhile.
+        least = 5 if backend == NCCL else 1
+        expect(plan and plan["steps"] >= least, "steps by the plan")
         if backend == NCCL:
             expect_equal(
                 plan["missed"] + plan["astray"], 0, "pages not there"
