@@ -91,6 +91,7 @@ DETECTORS = (
         ),
         ("libtapeswap.so",),
     ),
+    _unit("crossed"),
     _unit("beside"),
     Detector(
         "preload_beside",
