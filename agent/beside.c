@@ -8,9 +8,9 @@
 
 /* Keys, each once, from any place on; 0: free. They are never taken out. */
 static _Atomic uint64_t launched_on[STREAMS];
-static atomic_bool any_launched, full, copies_beside;
+static atomic_bool kernels_seen, full, copies_beside;
 
-static __thread bool launches __attribute__((tls_model("initial-exec")));
+static __thread bool has_launched __attribute__((tls_model("initial-exec")));
 static __thread uint64_t last_stream __attribute__((tls_model("initial-exec")));
 
 /* The legacy stream's key may be 0. */
@@ -19,17 +19,20 @@ static uint64_t key_of(const struct ts_op *op)
 	return (uint64_t)op->stream + 1;
 }
 
+/* One of STREAMS. */
 static size_t place_of(uint64_t key)
 {
-	return key * 0x9fb21c651e98df25ull >> 56 & (STREAMS - 1);
+	return key * 0x9fb21c651e98df25ull >> 56;
 }
 
 static void note_launch(uint64_t key)
 {
-	if (launches && last_stream == key)
+	if (has_launched && last_stream == key)
 		return;
-	launches = true;
+	has_launched = true;
 	last_stream = key;
+	if (atomic_load_explicit(&full, memory_order_relaxed))
+		return;
 	for (size_t i = 0; i < STREAMS; i++) {
 		uint64_t found = 0;
 
@@ -37,7 +40,7 @@ static void note_launch(uint64_t key)
 		            &launched_on[(place_of(key) + i) % STREAMS], &found,
 		            key) ||
 		        found == key) {
-			atomic_store(&any_launched, true);
+			atomic_store(&kernels_seen, true);
 			return;
 		}
 	}
@@ -75,11 +78,11 @@ bool ts_beside_op(const struct ts_op *op)
 		return false;
 	}
 	/* Threads that launch are mostly here. */
-	if (launches && !beside)
+	if (has_launched && !beside)
 		return false;
-	if (!atomic_load(&any_launched) || was_launched_on(key))
+	if (!atomic_load(&kernels_seen) || was_launched_on(key))
 		return false;
-	if (!launches)
+	if (!has_launched)
 		atomic_store(&copies_beside, true);
 	return true;
 }

@@ -40,6 +40,11 @@ uint64_t ts_checks_bytes(uint32_t most)
 	return results_bytes(most) + TRY_BYTES;
 }
 
+uint32_t ts_checks_most(uint64_t bytes)
+{
+	return (uint32_t)((bytes - TRY_BYTES) / sizeof(struct ts_check_result));
+}
+
 static CUresult load(struct ts_checks *checks)
 {
 	const struct ts_gpu_ops *ops = checks->ops;
@@ -77,9 +82,9 @@ static CUresult make_room(struct ts_checks *checks)
 /* ------------------------------------------------------ do they see it all */
 
 /*
- * [PART, PART + PART_BYTES) of what is tried is written: it begins and ends
- * within words, and all of it ends within one, too, since what kernels get
- * wrong is what is left over.
+ * What kernels get wrong is what is left over by whole words. So
+ * [PART, PART + PART_BYTES), which is written of what is tried, begins two
+ * bytes into a word and ends six into one, and all of it ends three into one.
  */
 #define LOOKED_BYTES 1003u
 #define PART         26u

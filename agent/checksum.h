@@ -48,6 +48,9 @@ int ts_checks_create(const struct ts_gpu_ops *ops, uint32_t most,
         struct ts_checks **ret_checks);
 uint64_t ts_checks_bytes(uint32_t most);
 
+/* For how many results @bytes of device memory are enough. */
+uint32_t ts_checks_most(uint64_t bytes);
+
 /* Waits for nothing: what was issued must be over. NULL is fine. */
 void ts_checks_destroy(struct ts_checks *checks, bool driver_alive);
 

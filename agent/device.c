@@ -70,7 +70,7 @@ static int measure_within(
 	if (pager && ts_pager_make_room(pager, bytes, 0, &shortage))
 		return -ENOMEM;
 	/* The program's copies, and a plan's, may still be under way. */
-	rc = pager ? ts_enforce_settle(pager) : wait_for_ops();
+	rc = pager ? ts_enforce_wait_idle(pager) : wait_for_ops();
 	if (!rc)
 		rc = ts_bandwidth_measure(ts_agent.ops, bytes, link);
 	if (pager)

@@ -27,11 +27,11 @@
 struct ts_planned ts_planned;
 
 /* Nor is a plan being put into force. */
-static void lock_settled(void)
+static void lock_unless_adopting(void)
 {
 	ts_mutex_lock(&ts_planned.lock);
 	while (ts_planned.adopting)
-		ts_cond_wait(&ts_planned.settled, &ts_planned.lock);
+		ts_cond_wait(&ts_planned.adopted, &ts_planned.lock);
 }
 
 /* ------------------------------------------------------------------- plans */
@@ -454,7 +454,7 @@ void ts_planned_proved(const struct ts_observed *observed, bool demoted)
 	        ts_proof_candidates(observed, &candidates))
 		return;
 	pager = ts_agent_pager(observed->devices[0].device);
-	lock_settled();
+	lock_unless_adopting();
 	old = ts_planned_cache_find(&ts_planned.cache, observed);
 	if (old && demoted && old->made.n_replays) {
 		replace(old, NULL);
@@ -487,7 +487,7 @@ static void ready(const struct ts_observed *observed, void *data)
 	pager = ts_agent_pager(observed->devices[0].device);
 	if (!pager || ts_proof_candidates(observed, &candidates))
 		return;
-	lock_settled();
+	lock_unless_adopting();
 	old = ts_planned_cache_find(&ts_planned.cache, observed);
 	if (old && old->stale)
 		made = remake_timed(pager, observed, &candidates, old);
@@ -517,6 +517,6 @@ void ts_planned_init(void)
 	if (!ts_planned.on)
 		return;
 	ts_mutex_init(&ts_planned.lock, TS_RANK_PLAN);
-	pthread_cond_init(&ts_planned.settled, NULL);
+	pthread_cond_init(&ts_planned.adopted, NULL);
 	ts_profiler_watch(&watch);
 }

@@ -33,10 +33,10 @@ struct ts_planned {
 	/*
 	 * A plan is being put into force, which waits for the device and so is
 	 * done without the lock: what is here stays as it is meanwhile, but
-	 * for @crossed: other threads' ops came. Told by @settled.
+	 * for @crossed: other threads' ops came. Told by @adopted.
 	 */
 	bool adopting, crossed;
-	pthread_cond_t settled;
+	pthread_cond_t adopted;
 	/* Guarded by lock. */
 	int device;
 	struct ts_planned_cache cache;

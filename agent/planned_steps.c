@@ -207,7 +207,7 @@ static int adopt(
 	rc = ts_enforce_adopt(pager, &entry->made.pages, next);
 	ts_mutex_lock(&ts_planned.lock);
 	ts_planned.adopting = false;
-	pthread_cond_broadcast(&ts_planned.settled);
+	pthread_cond_broadcast(&ts_planned.adopted);
 	if (!rc && ts_planned.crossed) {
 		ts_enforce_end(pager);
 		rc = -EINTR;

@@ -11,12 +11,13 @@
 #include "agent/base/log.h"
 #include "agent/proof_internal.h"
 
-/* Results of a shadow step: four of an op with three operands, roughly. */
-#define RESULTS_MAX ((1u << 18) - 256)
 /* Scratch takes no more than one part in so many of what there is. */
 #define SCRATCH_PART 4
 /* The driver gives memory away in pieces of so much. */
 #define DRIVER_UNIT_BYTES (2ull << 20)
+/* Results of a shadow step take two: four are of an op with three operands,
+ * roughly, so that there is room for 65000 ops. */
+#define RESULTS_BYTES (2 * DRIVER_UNIT_BYTES)
 
 int ts_proof_room_for(uint64_t bytes, void *unused)
 {
@@ -59,10 +60,10 @@ static int set_up(void)
 	ts_proof.scratch = (struct ts_scratch){.ops = ts_agent.ops,
 	        .make_room = ts_proof_room_for,
 	        .most_bytes = bytes / SCRATCH_PART};
-	rc = ts_proof_room_for(ts_checks_bytes(RESULTS_MAX), NULL);
+	rc = ts_proof_room_for(RESULTS_BYTES, NULL);
 	if (!rc)
-		rc = ts_checks_create(
-		        ts_agent.ops, RESULTS_MAX, &ts_proof.checks);
+		rc = ts_checks_create(ts_agent.ops,
+		        ts_checks_most(RESULTS_BYTES), &ts_proof.checks);
 	if (!rc)
 		ts_agent_after_unmanaged();
 	return rc;

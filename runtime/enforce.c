@@ -204,7 +204,11 @@ void ts_enforce_make_way(
 	pager->victims.count = 0;
 }
 
-/* True once of each page that has made way since the gate was taken. */
+/*
+ * True once of each page of those that have made way. One is there twice where
+ * the pager brought it back for an op beside the step, and it made way once
+ * more before the next op of the step.
+ */
 static bool is_first(struct ts_pager *pager, uint64_t address)
 {
 	struct ts_segment *segment = ts_segment_of(&pager->segments, address);

@@ -57,7 +57,7 @@ int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan,
  * pager's own copies. 0; -EAGAIN where that is not done in TS_ENFORCE_WAIT_NS,
  * as it may wait for the program; or another negative errno.
  */
-int ts_enforce_settle(struct ts_pager *pager);
+int ts_enforce_wait_idle(struct ts_pager *pager);
 
 /*
  * Op @index of the step comes next: moves what the plan moves before it. True

@@ -456,7 +456,7 @@ static void pause_a_little(struct ts_pager *pager, unsigned int looks)
  * issued may itself wait for the program, which comes to a stand here: -EAGAIN
  * rather than waiting for it for ever.
  */
-static int settle(struct ts_pager *pager)
+static int wait_idle(struct ts_pager *pager)
 {
 	uint64_t until = ts_now_ns() + TS_ENFORCE_WAIT_NS;
 	unsigned int looks = 0;
@@ -480,7 +480,7 @@ static int settle(struct ts_pager *pager)
 	return -EAGAIN;
 }
 
-int ts_enforce_settle(struct ts_pager *pager)
+int ts_enforce_wait_idle(struct ts_pager *pager)
 {
 	uint64_t out, in;
 	bool entered;
@@ -489,7 +489,7 @@ int ts_enforce_settle(struct ts_pager *pager)
 	ts_mutex_lock(&pager->gate);
 	entered = ts_pager_enter_context(pager);
 	ts_mutex_lock(&pager->lock);
-	rc = settle(pager);
+	rc = wait_idle(pager);
 	out = pager->out.issued;
 	in = pager->in.issued;
 	ts_mutex_unlock(&pager->lock);
@@ -525,7 +525,7 @@ int ts_enforce_adopt(
 	ts_mutex_lock(&pager->gate);
 	entered = ts_pager_enter_context(pager);
 	ts_mutex_lock(&pager->lock);
-	rc = settle(pager);
+	rc = wait_idle(pager);
 	if (!rc)
 		rc = take_over(pager, plan, chunks);
 	if (!rc)

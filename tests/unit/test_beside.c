@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Which copies have no place among the ops of a step. */
+/*
+ * Which copies have no place among the ops of a step. What is known of threads
+ * and streams is the process's for good: each test has one of its own, which
+ * CK_FORK=no would take away.
+ */
 #include "agent/beside.h"
 
 #include <pthread.h>

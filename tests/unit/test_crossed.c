@@ -86,7 +86,7 @@ static struct ts_planned_entry *start(void)
 	ts_agent.ops = &no_events;
 	atomic_store(&ts_agent.devices[0].pager, pager);
 	ts_mutex_init(&ts_planned.lock, TS_RANK_PLAN);
-	pthread_cond_init(&ts_planned.settled, NULL);
+	pthread_cond_init(&ts_planned.adopted, NULL);
 	entry = ts_planned_cache_oldest(&ts_planned.cache, NULL);
 	for (uint32_t i = 0; i < OPS; i++)
 		ops[i] = (struct ts_follow_op){'a' + i, STREAM_A};
