@@ -195,6 +195,21 @@ class Preload(unittest.TestCase):
             self.assertFalse(os.path.exists(path))
             self.assertRegex(said[1], "memory left alone$")
 
+    def test_profile_that_has_no_room_is_told_of_once(self):
+        """By its cause, and not as if no step had been timed."""
+        done = run(
+            HOST,
+            "steps",
+            TAPESWAP_MODE="observe",
+            TAPESWAP_PROFILE="/dev/full",
+        )
+        self.assertEqual(done.stdout, "done\n")
+        said = [line for line in self.lines(done) if "profile" in line.lower()]
+        self.assertEqual(len(said), 1, said)
+        self.assertRegex(
+            said[0], '"/dev/full" cannot be written: No space left on device$'
+        )
+
     def test_plan_that_is_not_made_is_told_of(self):
         with tempfile.TemporaryDirectory() as folder:
             done = run(HOST, "work", TAPESWAP_PLAN=f"{folder}/plan.json")
