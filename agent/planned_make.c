@@ -5,18 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/planned_filler.h"
+#include "agent/planned_hunt.h"
 #include "agent/planned_offer.h"
 #include "agent/planned_predict.h"
 #include "agent/planned_run.h"
 #include "agent/planned_worth.h"
+#include "planner/bound.h"
 #include "planner/graph.h"
 #include "planner/plan_json.h"
 
 /* Of what the limit leaves, for what was not there when it was observed. */
 #define MARGIN_PERCENT 2
 #define TRIES_MAX      10
-/* The search ends where what fits and what does not are so close. */
-#define CLOSE 100
+/*
+ * The search ends where what fits and what does not are so close: one part in
+ * so many; where only smaller ops have less that makes less of a difference.
+ */
+#define CLOSE       100
+#define CLOSE_BELOW 16
 
 struct work {
 	const struct ts_planned_step *step;
@@ -489,7 +496,7 @@ static uint64_t limit_for(const struct work *work, uint64_t chunks)
 	       pages * survey->page_bytes / 100 * (100 + 2 * MARGIN_PERCENT);
 }
 
-static int try_limit(struct work *work, const struct ts_graph *g,
+static int plan_limit(struct work *work, const struct ts_graph *g,
         uint64_t limit_bytes, struct ts_planned_plan *made)
 {
 	struct ts_plan_options options = ts_plan_default_options();
@@ -501,16 +508,40 @@ static int try_limit(struct work *work, const struct ts_graph *g,
 	/* The program waits, and several limits may have to be tried. */
 	options.quick = true;
 	options.no_replay = !work->replays;
-	options.dirties = work->view->dirties;
+	options.dirties = g->dirties;
 	/* What is less than a page does not move. */
 	options.min_gap_bytes = work->step->survey->page_bytes;
-	rc = ts_plan_make(&work->view->profile, limit_bytes, &options,
-	        &made->plan, &stats);
+	rc = ts_plan_make(
+	        g->profile, limit_bytes, &options, &made->plan, &stats);
 	made->model_ns = made->plan.predicted_step_ns;
+	made->moving_bytes = limit_bytes;
 	if (!rc)
 		rc = place(work, g, made);
 	if (rc)
 		ts_planned_plan_finish(made);
+	return rc;
+}
+
+/* Where it is @below what the largest op needs, that op has what it needs, and
+ * all others that can have @limit_bytes. */
+static int try_limit(struct work *work, const struct ts_graph *g,
+        uint64_t limit_bytes, bool below, struct ts_planned_plan *made)
+{
+	struct ts_planned_filler filler;
+	int rc;
+
+	if (!below || limit_bytes >= g->floor_bytes)
+		return plan_limit(work, g, limit_bytes, made);
+	rc = ts_planned_filler_make(g, limit_bytes, &filler);
+	if (rc)
+		return rc;
+	rc = plan_limit(work, &filler.graph, g->floor_bytes, made);
+	if (!rc) {
+		/* It is told of the step as it is. */
+		made->plan.n_values = g->profile->n_values;
+		made->plan.unlimited_peak_bytes = g->peak_bytes;
+	}
+	ts_planned_filler_finish(&filler);
 	return rc;
 }
 
@@ -544,52 +575,19 @@ static int try_offered(struct work *work, const struct ts_graph *g,
 	return rc;
 }
 
-/* Where the search for what the planner may have for pages stands. */
-struct hunt {
-	uint64_t limit;  /* to be tried */
-	uint64_t fits;   /* the most that did, or 0 */
-	uint64_t fails;  /* the least that did not, or 0 */
-	uint64_t low;    /* the most that is too little for any plan, or 0 */
-	unsigned int in; /* failures in a row */
-};
-
-/* What to try next after @hunt->limit; false: nothing. */
-static bool go_on(struct hunt *hunt, uint64_t excess_bytes, uint64_t page_bytes)
-{
-	uint64_t less = excess_bytes << hunt->in;
-
-	if (hunt->fits) {
-		uint64_t apart = hunt->fails - hunt->fits;
-
-		hunt->limit = hunt->fits + apart / 2;
-		return hunt->fails && apart > hunt->fits / CLOSE &&
-		       apart > 2 * page_bytes;
-	}
-	/* Gone too far down: between that and what needed too many chunks. */
-	if (hunt->low) {
-		hunt->limit = hunt->low + (hunt->fails - hunt->low) / 2;
-		return hunt->fails - hunt->low > 2 * page_bytes;
-	}
-	/* Of so much less memory ever more goes by between the pages. */
-	hunt->in++;
-	if (less >= hunt->limit)
-		return false;
-	hunt->limit -= less;
-	return true;
-}
-
 /* The most that the planner may have for its plan to find chunks for all. */
 static int hunt_down(struct work *work, const struct ts_graph *g,
         uint64_t chunks, struct ts_planned_plan *ret)
 {
 	uint64_t page_bytes = work->step->survey->page_bytes;
-	struct hunt hunt = {.limit = work->chunks_bytes};
-	bool at_floor = false;
+	struct ts_planned_hunt hunt = {
+	        .limit = work->chunks_bytes, .close = CLOSE};
+	bool at_floor = false, below = false;
 
 	for (unsigned int tries = 0; tries < TRIES_MAX; tries++) {
 		struct ts_planned_plan made;
 		uint64_t excess = 0;
-		int rc = try_limit(work, g, hunt.limit, &made);
+		int rc = try_limit(work, g, hunt.limit, below, &made);
 
 		/* One that needs more tells how much more. */
 		if (rc == -ENOSPC && !hunt.fits && !at_floor) {
@@ -615,17 +613,21 @@ static int hunt_down(struct work *work, const struct ts_graph *g,
 				work->least_chunks = made.pages.n_chunks;
 			if (!rc)
 				ts_planned_plan_finish(&made);
-			if (at_floor && !hunt.fits)
+			/* Then there is only to give the smaller ops less. */
+			if (at_floor && !hunt.fits) {
+				below = true;
+				hunt.close = CLOSE_BELOW;
+			}
+			if (below && work->chunks_bytes < g->floor_bytes)
 				break;
 		} else {
 			if (hunt.fits)
 				ts_planned_plan_finish(ret);
 			hunt.fits = hunt.limit;
 			made.chunks_there = chunks;
-			made.moving_bytes = hunt.limit;
 			*ret = made;
 		}
-		if (!go_on(&hunt, excess, page_bytes))
+		if (!ts_planned_hunt_on(&hunt, excess, page_bytes))
 			break;
 	}
 	return hunt.fits ? 0 : -ENOSPC;
@@ -647,6 +649,13 @@ static int search(struct work *work, const struct ts_graph *g,
 		rc = hunt_down(work, g, chunks, ret);
 		if (rc)
 			return rc;
+		/* Plans that had less for pages have the same bound. */
+		rc = ts_bound_step(
+		        g, work->chunks_bytes, &ret->plan.bound_step_ns);
+		if (rc) {
+			ts_planned_plan_finish(ret);
+			return rc;
+		}
 		ret->offered_rc = offered_rc;
 		ret->offered_chunks = offered_chunks;
 		return 0;

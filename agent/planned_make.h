@@ -3,8 +3,9 @@
  * From a recorded step and its profile to what the runtime enforces: the
  * planner decides what leaves when, the blocks' addresses say which pages that
  * is, and pages are assigned to chunks. Where they need more chunks than there
- * are, the planner is asked again for less. What may be made again is if that
- * makes a better plan. Pure.
+ * are, the planner is asked again for less; where that would be less than the
+ * largest op needs, for less beside all other ops. What may be made again is if
+ * that makes a better plan. Pure.
  */
 #ifndef TS_PLANNED_MAKE_H
 #define TS_PLANNED_MAKE_H

@@ -73,6 +73,7 @@ struct ts_graph {
 	uint64_t *mem_bytes;   /* m(i) with everything kept */
 	uint64_t peak_bytes;
 	uint32_t peak_op;
+	uint64_t *need_bytes; /* by op, with every open gap off the device */
 	/* No limit below this fits: the largest working set of one op. */
 	uint64_t floor_bytes;
 	uint32_t floor_op;

@@ -26,6 +26,7 @@ void ts_graph_finish(struct ts_graph *graph)
 	free(graph->alloc_bytes);
 	free(graph->free_bytes);
 	free(graph->mem_bytes);
+	free(graph->need_bytes);
 	memset(graph, 0, sizeof(*graph));
 }
 
@@ -43,9 +44,11 @@ static int allocate(struct ts_graph *g)
 	g->alloc_bytes = zeros(p->n_ops, sizeof(*g->alloc_bytes));
 	g->free_bytes = zeros(p->n_ops, sizeof(*g->free_bytes));
 	g->mem_bytes = zeros(p->n_ops, sizeof(*g->mem_bytes));
+	g->need_bytes = zeros(p->n_ops, sizeof(*g->need_bytes));
 	if (!g->object_of || !g->objects || !g->writer || !g->overwriter ||
 	        !g->from_first || !g->to_first || !g->start_ns ||
-	        !g->alloc_bytes || !g->free_bytes || !g->mem_bytes)
+	        !g->alloc_bytes || !g->free_bytes || !g->mem_bytes ||
+	        !g->need_bytes)
 		return -ENOMEM;
 	return 0;
 }
@@ -319,6 +322,7 @@ static void measure_floor(struct ts_graph *g)
 		        k < g->to_first[g->n_ops + i + 1]; k++)
 			off -= g->gaps[g->by_to[k]].size_bytes;
 		need = g->mem_bytes[i] - off;
+		g->need_bytes[i] = need;
 		if (need > g->floor_bytes) {
 			g->floor_bytes = need;
 			g->floor_op = i;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/planned_filler.h"
 #include "agent/planned_make.h"
 #include "tests/unit/suite.h"
 
@@ -17,9 +18,11 @@
 #define VALUE  (16 * MIB)
 #define OP_NS  1000000u
 
-/* Two ops a layer forwards, one backwards, and two values. */
-#define OPS    (3 * LAYERS)
-#define BLOCKS (2 * LAYERS + 1)
+/* Two ops a layer forwards, one backwards, and two values; and one more op
+ * between them, which needs all that there is, or nothing. */
+#define OPS    (3 * LAYERS + 1)
+#define BLOCKS (2 * LAYERS + 2)
+#define WIDE   (BLOCKS - 1)
 
 static struct {
 	struct ts_rec_op ops[OPS];
@@ -95,7 +98,8 @@ static void add_candidate(uint32_t layer, bool with_outer)
 	s.pool[all->pool_count++] = from;
 }
 
-static void make_step(uint64_t limit_bytes)
+/* With one op that needs @wide_bytes for itself. */
+static void make_wide_step(uint64_t limit_bytes, uint64_t wide_bytes)
 {
 	struct ts_profile_builder builder;
 	uint32_t signature;
@@ -110,11 +114,13 @@ static void make_step(uint64_t limit_bytes)
 	signature = ts_builder_signature(&builder, "op", TS_CLASS_OTHER, true);
 	s.recording.first_op = 1;
 	for (uint32_t i = 0; i < BLOCKS; i++) {
-		ts_builder_value(&builder, VALUE, TS_KIND_OTHER);
+		uint64_t bytes = i == WIDE ? wide_bytes : VALUE;
+
+		ts_builder_value(&builder, bytes, TS_KIND_OTHER);
 		s.block_of[i] = i;
 		s.blocks[i] = (struct ts_rec_block){.serial = i + 1,
 		        .address = BASE + i * VALUE,
-		        .bytes = VALUE,
+		        .bytes = bytes,
 		        .died = TS_NEVER};
 	}
 	builder.profile.values[0].persistent = true;
@@ -127,6 +133,8 @@ static void make_step(uint64_t limit_bytes)
 		if (i + 1 < LAYERS)
 			add_candidate(i, true);
 	}
+	add_op(&builder, signature, NULL, 0, WIDE);
+	s.blocks[WIDE].died = s.blocks[WIDE].born + 1;
 	for (uint32_t i = LAYERS; i-- > 0;) {
 		uint32_t reads[] = {i ? outer(i - 1) : 0, inner(i), outer(i)};
 
@@ -139,7 +147,7 @@ static void make_step(uint64_t limit_bytes)
 	s.recording.block_count = BLOCKS;
 	s.values.block_of = s.block_of;
 	s.segment = (struct ts_plan_segment){
-	        BASE, (uint32_t)(BLOCKS * VALUE / (2 * MIB))};
+	        BASE, (uint32_t)((WIDE * VALUE + wide_bytes) / (2 * MIB))};
 	s.survey = (struct ts_enforce_survey){.segments = &s.segment,
 	        .n_segments = 1,
 	        .page_bytes = 2 * MIB,
@@ -151,6 +159,11 @@ static void make_step(uint64_t limit_bytes)
 	        .values = &s.values,
 	        .survey = &s.survey,
 	        .candidates = &s.candidates};
+}
+
+static void make_step(uint64_t limit_bytes)
+{
+	make_wide_step(limit_bytes, 0);
 }
 
 /* Candidates of two ops alone are left. */
@@ -362,6 +375,78 @@ START_TEST(it_is_proved_where_it_pays)
 }
 END_TEST
 
+/*
+ * What the widest op needs is all there is. In as much the other ops' values
+ * stay for so long that their pages, each with a chunk of its own, do not do
+ * with it: these ops have less.
+ */
+START_TEST(what_the_widest_op_needs_is_enough)
+{
+	struct ts_planned_plan plan;
+	uint64_t least_bytes = 0;
+
+	make_wide_step(68 * MIB, 64 * MIB);
+	s.candidates.count = 0;
+	ck_assert_int_eq(ts_planned_make(&s.step, &plan, &least_bytes), 0);
+	/* There was one that needs more. */
+	ck_assert_uint_gt(least_bytes, 68 * MIB);
+	ck_assert_uint_le(plan.pages.n_chunks, plan.chunks_there);
+	ck_assert_uint_eq(plan.moving_bytes, 64 * MIB);
+	/* It tells of the step as it is. */
+	ck_assert_uint_eq(plan.plan.n_values, BLOCKS);
+	ck_assert_uint_eq(plan.plan.unlimited_peak_bytes,
+	        (2 * LAYERS + 1) * VALUE + 64 * MIB);
+	ts_planned_plan_finish(&plan);
+	ts_profile_finish(&s.profile);
+
+	/* Less than that is not. */
+	make_wide_step(62 * MIB, 64 * MIB);
+	ck_assert_int_eq(ts_planned_make(&s.step, &plan, NULL), -ENOSPC);
+	ts_profile_finish(&s.profile);
+}
+END_TEST
+
+START_TEST(a_filler_leaves_smaller_ops_less)
+{
+	const uint64_t low = 40 * MIB;
+	struct ts_graph_options options = {0};
+	struct ts_planned_filler filler;
+	uint8_t dirties[3 * OPS] = {0};
+	struct ts_graph graph;
+
+	make_wide_step(512 * MIB, 64 * MIB);
+	dirties[s.profile.ops[OPS - 1].first_read + 1] = 1;
+	options.dirties = dirties;
+	ck_assert_int_eq(ts_graph_init(&graph, &s.profile, &options), 0);
+	ck_assert_uint_eq(graph.floor_bytes, 64 * MIB);
+	ck_assert_int_eq(ts_planned_filler_make(&graph, low, &filler), 0);
+	ck_assert_uint_eq(filler.graph.floor_bytes, graph.floor_bytes);
+	for (uint32_t i = 0; i < OPS; i++) {
+		uint64_t need = graph.need_bytes[i];
+
+		/* So that what is left to each that can is @low. */
+		ck_assert_uint_eq(filler.graph.need_bytes[i],
+		        need < low ? 64 * MIB - (low - need) : 64 * MIB);
+		ck_assert_uint_ge(
+		        filler.graph.mem_bytes[i], filler.graph.need_bytes[i]);
+	}
+	/* All else is as it was. */
+	ck_assert_uint_eq(filler.graph.n_gaps, graph.n_gaps);
+	for (uint32_t i = 0; i < graph.n_gaps; i++) {
+		const struct ts_gap *was = &graph.gaps[i];
+		const struct ts_gap *is = &filler.graph.gaps[i];
+
+		ck_assert_uint_eq(is->version, was->version);
+		ck_assert_uint_eq(is->from_op, was->from_op);
+		ck_assert_uint_eq(is->to_op, was->to_op);
+		ck_assert_uint_eq(is->dirty, was->dirty);
+	}
+	ts_planned_filler_finish(&filler);
+	ts_graph_finish(&graph);
+	ts_profile_finish(&s.profile);
+}
+END_TEST
+
 START_TEST(where_all_fits_nothing_is_made_again)
 {
 	struct ts_planned_plan plan;
@@ -381,6 +466,8 @@ static void add_tests(TCase *tcase)
 	tcase_add_test(tcase, what_else_ops_make_takes_scratch);
 	tcase_add_test(tcase, what_takes_too_much_scratch_is_copied);
 	tcase_add_test(tcase, without_proof_nothing_is_made_again);
+	tcase_add_test(tcase, what_the_widest_op_needs_is_enough);
+	tcase_add_test(tcase, a_filler_leaves_smaller_ops_less);
 	tcase_add_test(tcase, where_all_fits_nothing_is_made_again);
 	tcase_add_test(tcase, it_is_proved_where_it_pays);
 }
