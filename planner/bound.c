@@ -3,7 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "planner/bound_replays.h"
 
 /* Ops that are looked at: each gives a valid bound, the highest counts. */
 #define MAX_OPS 48
@@ -13,8 +14,6 @@
 #define EARLY_SHARE 0.02
 /* Turns of the search for what to drop; it ends at 1 byte anyway. */
 #define MAX_TURNS 100
-/* Share of what windows take that is to lie behind all replays. */
-#define MOST_AFTER 0.9
 
 struct byte_cost {
 	double ns_per_byte;
@@ -24,8 +23,12 @@ struct byte_cost {
 
 /* What can be off the device at one op. */
 struct offer {
-	struct byte_cost *costs; /* running sums, cheapest to replay first */
-	/* The same with replays for nothing that may end after ends_op. */
+	/*
+	 * Replays: running sums, the cheapest first. In all of the step, after
+	 * the op, and between that and ends_op.
+	 */
+	struct byte_cost *whole;
+	struct byte_cost *after;
 	struct byte_cost *early;
 	uint32_t n;
 	uint32_t ends_op;
@@ -44,16 +47,9 @@ struct offer {
 struct scratch {
 	const struct ts_graph *graph;
 	struct offer offer;
-	/* By op: bytes of the open gaps whose closure runs it. */
-	double *sharers;
-	uint32_t *gaps;
+	struct ts_bound_replays replays;
+	uint32_t *gaps; /* that are open and can be replayed */
 	uint32_t n_gaps;
-	/*
-	 * Where values are off. What is replayed may come back right after
-	 * it, for another replay, while fewer of its inputs are dead than
-	 * where the gap ends.
-	 */
-	uint32_t op;
 	/* What the step before changed: when, and how much of it. */
 	struct byte_cost *dirty;
 	struct ts_bound_windows windows;
@@ -73,54 +69,6 @@ static bool open_at(
 {
 	return (gap->from_op < op && gap->to_op > op) ||
 	       gap->to_op > g->n_ops + op;
-}
-
-/*
- * Calls for each launch of the gap's closure: adds its bytes to the op's
- * sharers (total NULL), or the gap's share of the op's time to *total.
- */
-static void closure_shares(
-        struct scratch *s, const struct ts_gap *gap, double *total)
-{
-	const struct ts_graph *g = s->graph;
-	uint32_t values[TS_CLOSURE_MAX];
-	uint32_t n = ts_graph_closure(g, gap->version, s->op + 1, values);
-	double bytes = (double)gap->size_bytes;
-
-	for (uint32_t i = 0; i < n; i++) {
-		struct ts_producer producer;
-		bool counted = false;
-
-		if (!ts_graph_producer(g, values[i], &producer))
-			return;
-		if (producer.op == TS_NONE) {
-			/* A rebuild makes one value: nobody shares it. */
-			if (total && i == 0)
-				*total += (double)producer.duration_ns;
-			continue;
-		}
-		for (uint32_t k = 0; k < i && !counted; k++)
-			counted = g->writer[values[k]] == producer.op;
-		if (counted)
-			continue;
-		if (total)
-			*total += (double)producer.duration_ns * bytes /
-			          s->sharers[producer.op];
-		else
-			s->sharers[producer.op] += bytes;
-	}
-}
-
-static void clear_shares(struct scratch *s, const struct ts_gap *gap)
-{
-	uint32_t values[TS_CLOSURE_MAX];
-	uint32_t n =
-	        ts_graph_closure(s->graph, gap->version, s->op + 1, values);
-
-	for (uint32_t i = 0; i < n; i++) {
-		if (s->graph->writer[values[i]] != TS_NONE)
-			s->sharers[s->graph->writer[values[i]]] = 0;
-	}
 }
 
 /*
@@ -162,18 +110,18 @@ static void find_tail(struct scratch *s, uint32_t n)
 
 /*
  * From which op on replays of what is off at @op do not count: where copies
- * begin of what the step before changed, or where windows have most of what
- * they take beyond their ops.
+ * begin of what the step before changed, or up to where windows still have all
+ * of what they take beyond their ops after @op.
  */
 static uint32_t ends_op(const struct scratch *s, uint32_t op)
 {
 	const struct ts_bound_windows *w = &s->windows;
-	double most = MOST_AFTER * ts_bound_after_ns(w, op);
+	double all = ts_bound_after_ns(w, op);
 	uint32_t k = w->n;
 
 	if (s->offer.dirty_bytes > 0 && s->offer.tail_op > op)
 		return s->offer.tail_op;
-	while (k > 0 && w->after_ns[k - 1] < most)
+	while (k > 0 && w->after_ns[k - 1] < all)
 		k--;
 	return k && w->ops[k - 1] > op ? w->ops[k - 1] : s->graph->n_ops;
 }
@@ -191,15 +139,45 @@ static void sum_up(struct byte_cost *costs, uint32_t n)
 	}
 }
 
+/* What it costs not to have the gaps' bytes at @op, cheapest first. */
+static void price_replays(struct scratch *s, uint32_t op)
+{
+	struct offer *offer = &s->offer;
+	uint32_t n = 0;
+
+	ts_bound_replays_begin(&s->replays, op, s->gaps, s->n_gaps);
+	for (uint32_t i = 0; i < s->n_gaps; i++) {
+		const struct ts_gap *gap = &s->graph->gaps[s->gaps[i]];
+		struct ts_bound_price price;
+		double bytes = (double)gap->size_bytes;
+
+		if (!gap->size_bytes)
+			continue;
+		price = ts_bound_replays_price(&s->replays, s->gaps[i]);
+		offer->whole[n] = (struct byte_cost){
+		        .ns_per_byte = price.whole_ns, .bytes = bytes};
+		offer->after[n] = (struct byte_cost){
+		        .ns_per_byte = price.after_ns, .bytes = bytes};
+		offer->early[n] = offer->after[n];
+		if (gap->to_op > offer->ends_op)
+			offer->early[n].ns_per_byte = 0;
+		n++;
+	}
+	ts_bound_replays_end(&s->replays, s->gaps, s->n_gaps);
+	offer->n = n;
+	sum_up(offer->whole, n);
+	sum_up(offer->after, n);
+	sum_up(offer->early, n);
+}
+
 /* Everything that may be off at @op, cheapest to replay first. */
 static void make_offer(struct scratch *s, uint32_t op)
 {
 	const struct ts_graph *g = s->graph;
 	struct offer *offer = &s->offer;
-	uint32_t n_dirty, n_late = 0;
+	uint32_t n_dirty;
 
-	s->op = op;
-	offer->n = s->n_gaps = 0;
+	s->n_gaps = 0;
 	offer->own_bytes = offer->dirty_bytes = offer->clean_bytes = 0;
 	offer->late_bytes = 0;
 	n_dirty = 0;
@@ -207,7 +185,7 @@ static void make_offer(struct scratch *s, uint32_t op)
 		const struct ts_gap *gap = &g->gaps[i];
 		double bytes = (double)gap->size_bytes;
 
-		if (!open_at(g, gap, op) || !gap->size_bytes)
+		if (!open_at(g, gap, op))
 			continue;
 		if (gap->from_op < op && gap->to_op > g->n_ops)
 			offer->late_bytes += bytes;
@@ -222,33 +200,10 @@ static void make_offer(struct scratch *s, uint32_t op)
 		if (gap->replay_ns == TS_NEVER)
 			continue;
 		s->gaps[s->n_gaps++] = i;
-		closure_shares(s, gap, NULL);
 	}
 	find_tail(s, n_dirty);
 	offer->ends_op = ends_op(s, op);
-	for (uint32_t i = 0; i < s->n_gaps; i++) {
-		const struct ts_gap *gap = &g->gaps[s->gaps[i]];
-		double ns = 0;
-
-		closure_shares(s, gap, &ns);
-		offer->costs[offer->n] = (struct byte_cost){
-		        .ns_per_byte = ns / (double)gap->size_bytes,
-		        .bytes = (double)gap->size_bytes};
-		offer->early[offer->n] = offer->costs[offer->n];
-		if (gap->to_op > offer->ends_op) {
-			offer->early[offer->n].ns_per_byte = 0;
-			n_late++;
-		}
-		offer->n++;
-	}
-	for (uint32_t i = 0; i < s->n_gaps; i++)
-		clear_shares(s, &g->gaps[s->gaps[i]]);
-	sum_up(offer->costs, offer->n);
-	if (n_late)
-		sum_up(offer->early, offer->n);
-	else
-		memcpy(offer->early, offer->costs,
-		        offer->n * sizeof(*offer->early));
+	price_replays(s, op);
 }
 
 static double least(double a, double b)
@@ -299,7 +254,8 @@ static double step_ns(
 	double before =
 	        (double)g->start_ns[op] + ts_bound_before_ns(&s->windows, op);
 	double moved = most(deficit - dropped, 0), rest = moved;
-	double replays = replay_ns(offer->costs, offer->n, dropped);
+	double whole = replay_ns(offer->whole, offer->n, dropped);
+	double replays = replay_ns(offer->after, offer->n, dropped);
 	double early = replay_ns(offer->early, offer->n, dropped);
 	double dirty, own, late, end, after, ns;
 
@@ -326,7 +282,7 @@ static double step_ns(
 	} else {
 		ns = most(ns, (own + dirty) / out);
 	}
-	return most(ns, moved / in);
+	return most(most(ns, moved / in), all + whole);
 }
 
 /* The function is convex in what is dropped: ever smaller thirds. */
@@ -335,7 +291,7 @@ static double bound_at(struct scratch *s, uint32_t op, double deficit)
 	double low = 0, high, can;
 
 	make_offer(s, op);
-	high = s->offer.n ? s->offer.costs[s->offer.n - 1].bytes : 0;
+	high = s->offer.n ? s->offer.after[s->offer.n - 1].bytes : 0;
 	high = least(high, deficit);
 	/* Where less cannot be dropped. */
 	can = deficit - s->offer.own_bytes - s->offer.dirty_bytes -
@@ -409,14 +365,16 @@ int ts_bound_step(
 		*ret_step_ns = TS_NEVER;
 		return 0;
 	}
-	s.offer.costs = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.offer.costs));
+	s.offer.whole = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.offer.whole));
+	s.offer.after = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.offer.after));
 	s.offer.early = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.offer.early));
 	s.gaps = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.gaps));
-	s.sharers = calloc(g->n_ops + UINT64_C(1), sizeof(*s.sharers));
 	s.dirty = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.dirty));
-	if (!s.offer.costs || !s.offer.early || !s.gaps || !s.sharers ||
+	if (!s.offer.whole || !s.offer.after || !s.offer.early || !s.gaps ||
 	        !s.dirty)
 		err = -ENOMEM;
+	if (!err)
+		err = ts_bound_replays_init(&s.replays, g);
 	if (!err)
 		err = ts_bound_windows(g, limit_bytes, &s.windows);
 	if (err)
@@ -441,10 +399,11 @@ int ts_bound_step(
 	}
 	*ret_step_ns = best < 0 ? TS_NEVER : (uint64_t)best;
 out_free:
-	free(s.offer.costs);
+	free(s.offer.whole);
+	free(s.offer.after);
 	free(s.offer.early);
 	free(s.gaps);
-	free(s.sharers);
 	free(s.dirty);
+	ts_bound_replays_finish(&s.replays);
 	return err;
 }

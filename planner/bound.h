@@ -11,21 +11,39 @@
  * inputs that are overwritten before the gap ends; longer closures; other
  * orders of ops; values copied in part; copies that are compressed.
  *
- * At every op i, m(i) - limit bytes have to be off the device. Bytes that the
- * step itself wrote can be off only as far as the link could copy them out
- * before i, stalls included; bytes that came from the step before (parameters,
- * optimizer state) have to cross the link at some time in every step, back
- * always and out where the step changes them. The rest was dropped, and each
- * dropped byte costs at least its share of the launches that only it and its
- * likes need. The cheapest fractional choice, for the worst op, is the bound.
+ * At every op i, m(i) - limit bytes have to be off the device, and each of them
+ * is a byte that the step wrote (own), one that came from the step before, or
+ * one that is dropped and replayed. Copies and replays of these bound the step
+ * in several ways, which hold at once; the highest counts:
+ *
+ *  - Up to i: the ops before it with the windows before it (below), and the
+ *    link, which has to copy out the own bytes that are off. From i on: the
+ *    ops, the replays that have to run after i (bound_replays.h), and the link,
+ *    which brings back all but what is wanted in the next step only. The two
+ *    parts follow one another and add up. Windows count from ends_op on only,
+ *    and then replays for gaps that end before that: later ones may run within
+ *    a window's time.
+ *  - Replays that may have run before i, for others, can be hidden by copies
+ *    that the own bytes wait for. They count in the whole step beside its ops,
+ *    without any copy.
+ *  - What the step before changed and i does not find is copied out between
+ *    its change (tail_op, of the step before) and i, with the own bytes. From i
+ *    to tail_op of this step the ops and the replays that end by then take
+ *    their time; steps are alike, so that both stretches make one.
+ *  - All that moves comes back once in a step.
+ *
+ * How many bytes are dropped is the plan's choice: the bound goes by the best
+ * one, fractions included, and that is the cheapest by each way on its own.
  */
 #ifndef TS_PLANNER_BOUND_H
 #define TS_PLANNER_BOUND_H
 
 #include "planner/graph.h"
 
-/* The higher of both kinds. 0 or -ENOMEM; *ret_step_ns is TS_NEVER where no
- * plan can fit. */
+/*
+ * The highest of what single ops ask for and of what windows ask for together.
+ * 0 or -ENOMEM; *ret_step_ns is TS_NEVER where no plan can fit.
+ */
 int ts_bound_step(const struct ts_graph *graph, uint64_t limit_bytes,
         uint64_t *ret_step_ns);
 

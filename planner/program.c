@@ -35,6 +35,23 @@ void ts_choice_copy(struct ts_choice *to, const struct ts_choice *from)
 	memcpy(to->late, from->late, from->n_gaps * sizeof(*to->late));
 }
 
+void ts_program_share_until(const struct ts_graph *graph, uint32_t *share_until)
+{
+	const struct ts_profile *profile = graph->profile;
+
+	for (uint32_t i = 0; i < graph->n_ops; i++)
+		share_until[i] = i + SHARE_OPS;
+	for (uint32_t r = 0; r < profile->n_regions; r++) {
+		const struct ts_region *region = &profile->regions[r];
+
+		if (region->backward_first_op == TS_NONE)
+			continue;
+		for (uint32_t i = region->backward_first_op;
+		        i < region->backward_end_op; i++)
+			share_until[i] = region->backward_end_op - 1;
+	}
+}
+
 int ts_program_init(struct ts_program *p, const struct ts_graph *graph)
 {
 	const struct ts_profile *profile = graph->profile;
@@ -56,17 +73,7 @@ int ts_program_init(struct ts_program *p, const struct ts_graph *graph)
 		ts_program_finish(p);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < graph->n_ops; i++)
-		p->share_until[i] = i + SHARE_OPS;
-	for (uint32_t r = 0; r < profile->n_regions; r++) {
-		const struct ts_region *region = &profile->regions[r];
-
-		if (region->backward_first_op == TS_NONE)
-			continue;
-		for (uint32_t i = region->backward_first_op;
-		        i < region->backward_end_op; i++)
-			p->share_until[i] = region->backward_end_op - 1;
-	}
+	ts_program_share_until(graph, p->share_until);
 	return 0;
 }
 

@@ -79,6 +79,13 @@ struct ts_program {
 	uint32_t stack_room;
 };
 
+/*
+ * By op, n_ops of them: the last op that may read what was replayed for this
+ * one and is dead there, its scratch.
+ */
+void ts_program_share_until(
+        const struct ts_graph *graph, uint32_t *share_until);
+
 int ts_program_init(struct ts_program *program, const struct ts_graph *graph);
 void ts_program_finish(struct ts_program *program);
 

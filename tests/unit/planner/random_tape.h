@@ -20,6 +20,12 @@ uint32_t ts_random_below(struct ts_random *random, uint32_t n);
 int ts_random_tape(uint64_t seed, struct ts_profile *ret_profile);
 
 /*
+ * Replayed intermediates that have several readers, whose outputs are used in
+ * any order; the link's speeds are drawn for each way.
+ */
+int ts_random_woven_tape(uint64_t seed, struct ts_profile *ret_profile);
+
+/*
  * The same with so many layers, all of which have parameters and optimizer
  * state, that the planner's search for wide tapes is reached (more than 64
  * gaps, some of which wrap), and with small values among the others.

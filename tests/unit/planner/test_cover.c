@@ -303,6 +303,79 @@ START_TEST(cheap_replays_over_the_peak_come_first)
 }
 END_TEST
 
+/*
+ * One long op makes what two others read, whose outputs are used before the
+ * peak and after it, and 200 MB that nothing can replay leave at 0.2 GB/s
+ * from the first op on. Ops take 1 ms.
+ */
+static void shared_scratch(struct ts_profile *p)
+{
+	enum { INPUT, STATE, SHARED, LATE, EARLY, OTHER, NEXT, PEAK, VALUES };
+	static const uint64_t mb[VALUES] = {1, 200, 1, 100, 100, 50, 1, 300};
+	static const struct {
+		bool replayable;
+		uint64_t ms;
+		uint32_t n_reads, reads[2], n_writes, writes[1];
+	} ops[] = {{false, 1, 1, {INPUT}, 1, {STATE}},
+	        {true, 100, 1, {INPUT}, 1, {SHARED}},
+	        {true, 1, 1, {SHARED}, 1, {LATE}},
+	        {true, 1, 1, {SHARED}, 1, {EARLY}},
+	        {false, 1, 0, {0}, 1, {OTHER}}, {false, 1, 1, {OTHER}, 0, {0}},
+	        {false, 1, 1, {EARLY}, 1, {NEXT}},
+	        {false, 1, 0, {0}, 1, {PEAK}}, {false, 1, 1, {PEAK}, 0, {0}},
+	        {false, 1, 2, {LATE, NEXT}, 0, {0}},
+	        {false, 1, 2, {STATE, INPUT}, 0, {0}}};
+	struct ts_profile_builder b;
+	uint32_t signatures[2];
+
+	ts_builder_init(&b);
+	for (int i = 0; i < 2; i++)
+		signatures[i] = ts_builder_signature(
+		        &b, i ? "made" : "once", TS_CLASS_GEMM, i);
+	for (uint32_t i = 0; i < VALUES; i++)
+		ts_builder_value(&b, mb[i] * 1000000,
+		        i == INPUT ? TS_KIND_INPUT : TS_KIND_ACTIVATION);
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		ts_builder_op(&b, signatures[ops[i].replayable],
+		        ops[i].ms * SECOND / 1000, ops[i].reads, ops[i].n_reads,
+		        ops[i].writes, ops[i].n_writes);
+	b.profile.name = strdup("shared scratch");
+	b.profile.device = (struct ts_device){.name = strdup("slow out"),
+	        .d2h_bytes_per_s = SECOND / 5,
+	        .h2d_bytes_per_s = UINT64_C(100) * SECOND,
+	        .d2h_both_bytes_per_s = SECOND / 5,
+	        .h2d_both_bytes_per_s = UINT64_C(100) * SECOND};
+	ck_assert_int_eq(ts_builder_take(&b, p), 0);
+}
+
+/*
+ * What the early reader's replay made stays in scratch over the peak, where
+ * the late one's finds it: its 100 ms pass while the state is copied out. The
+ * bound may not charge them after the peak.
+ */
+START_TEST(bound_knows_of_scratch_that_earlier_replays_left)
+{
+	struct ts_plan_options options = ts_plan_default_options();
+	struct ts_profile p;
+
+	shared_scratch(&p);
+	for (uint64_t mb = 303; mb < 325; mb++) {
+		struct ts_plan plan;
+
+		ck_assert_int_eq(
+		        ts_plan_make(&p, mb * 1000000, &options, &plan, NULL),
+		        0);
+		ck_assert_uint_le(plan.predicted_step_ns, 1006000000);
+		ck_assert_uint_le(plan.bound_step_ns, plan.predicted_step_ns);
+		/* All of the state but what the limit leaves room for. */
+		ck_assert_uint_ge(
+		        plan.bound_step_ns, 994000000 - (mb - 303) * 5000000);
+		ts_plan_finish(&plan);
+	}
+	ts_profile_finish(&p);
+}
+END_TEST
+
 static uint32_t operand(const struct ts_graph *g, uint32_t op, uint32_t index)
 {
 	const struct ts_profile_op *info = &g->profile->ops[op % g->n_ops];
@@ -360,6 +433,7 @@ int main(void)
 	        fitted_windows_lie_inside_their_gaps,
 	        bound_adds_up_what_passes_read,
 	        bound_adds_replays_to_copies_of_the_last_step,
+	        bound_knows_of_scratch_that_earlier_replays_left,
 	        cheap_replays_over_the_peak_come_first,
 	        swap_only_plans_replay_nothing};
 
