@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/simgpu/clients/code_images.h"
+#include "tests/preload/touch.h"
 
 #define STEPS   40
 #define KERNELS 6
@@ -20,32 +20,9 @@ static CUdeviceptr block;
 static CUfunction kernel;
 static CUstream kernels, copies;
 
-static void must(CUresult rc, const char *what, int line)
-{
-	if (rc == CUDA_SUCCESS)
-		return;
-	printf("%d: %s: %d\n", line, what, (int)rc);
-	exit(1);
-}
-
-#define MUST(call) must(call, #call, __LINE__)
-
 static void start(void)
 {
-	static const uint32_t sizes[] = {8};
-	struct image_kernel image = {.name = "touch",
-	        .param_bytes = sizes,
-	        .n_params = 1,
-	        .regs = 32};
-	struct buffer cubin = image_cubin(80, &image, 1, NULL, 0);
-	CUmodule module;
-
-	MUST(cuInit(0));
-	MUST(cuDevicePrimaryCtxRetain(&context, 0));
-	MUST(cuCtxSetCurrent(context));
-	MUST(cuModuleLoadData(&module, cubin.data));
-	MUST(cuModuleGetFunction(&kernel, module, "touch"));
-	buffer_free(&cubin);
+	start_touch(&context, &kernel);
 	MUST(cuStreamCreate(&kernels, CU_STREAM_NON_BLOCKING));
 	MUST(cuStreamCreate(&copies, CU_STREAM_NON_BLOCKING));
 	MUST(cuMemAlloc(&block, BYTES));

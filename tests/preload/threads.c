@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "agent/agent_internal.h"
-#include "tests/simgpu/clients/code_images.h"
+#include "tests/preload/touch.h"
 
 #define THREADS      3
 #define BUFFERS      3
@@ -39,34 +39,6 @@ struct worker {
 	CUstream stream;
 	unsigned int *host; /* page-locked */
 };
-
-static void must(CUresult rc, const char *what, int line)
-{
-	if (rc == CUDA_SUCCESS)
-		return;
-	printf("%d: %s: %d\n", line, what, (int)rc);
-	exit(1);
-}
-
-#define MUST(call) must(call, #call, __LINE__)
-
-static void start(void)
-{
-	static const uint32_t sizes[] = {8};
-	struct image_kernel image = {.name = "touch",
-	        .param_bytes = sizes,
-	        .n_params = 1,
-	        .regs = 32};
-	struct buffer cubin = image_cubin(80, &image, 1, NULL, 0);
-	CUmodule module;
-
-	MUST(cuInit(0));
-	MUST(cuDevicePrimaryCtxRetain(&context, 0));
-	MUST(cuCtxSetCurrent(context));
-	MUST(cuModuleLoadData(&module, cubin.data));
-	MUST(cuModuleGetFunction(&kernel, module, "touch"));
-	buffer_free(&cubin);
-}
 
 /* Of all threads together: no two values are the same. */
 static unsigned int next_value(void)
@@ -233,7 +205,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		rounds = atoi(argv[1]);
-	start();
+	start_touch(&context, &kernel);
 	for (unsigned int i = 0; i < THREADS; i++) {
 		workers[i].number = i;
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
