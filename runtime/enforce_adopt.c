@@ -130,7 +130,7 @@ static void add_moves(const struct ts_page_plan *plan,
 			if (begins == lasts || begins != take)
 				break;
 			op = 0;
-			move.tick = take ? stays[0].from_tick : 0;
+			move.tick = take ? stays[0].from_tick : last->free_tick;
 		} else {
 			op = take ? stays[i].take_op : stays[i].release_op;
 			if (op == 0 || op == plan->n_ops)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Steps by a page plan: no byte is lost, nothing is mapped, the limit holds. */
 #include "runtime/enforce.h"
+
+#include "runtime/enforce_internal.h"
 #include "tests/unit/pager_fixture.h"
 
 /*
@@ -237,6 +239,40 @@ START_TEST(what_a_plan_lets_go_leaves_at_once)
 }
 END_TEST
 
+/* Copies out that ops of the next step wait for go first. */
+START_TEST(what_leaves_between_steps_goes_in_the_plans_order)
+{
+	struct ts_plan_hold holds[LAYERS];
+	const struct ts_enforce *enforce;
+	uint64_t pages = 0;
+	int next = LAYERS - 1;
+
+	start(80);
+	ts_page_plan_finish(&model.plan);
+	for (int i = 0; i < LAYERS; i++) {
+		holds[i] = hold(layer(i), OPS - 1, OPS);
+		/* Ever earlier the higher they lie. */
+		holds[i].free_tick += 1 + (uint32_t)(LAYERS - i);
+	}
+	plan_for(holds, LAYERS);
+	step_by_pager();
+	adopt();
+	enforce = pager->enforce;
+	for (uint32_t i = 0; i < enforce->first_move[1]; i++) {
+		const struct ts_plan_move *move = &enforce->moves[i];
+
+		/* Parts of one leave one after the other. */
+		while (move->address < layer(next))
+			next--;
+		ck_assert(!move->take);
+		ck_assert_uint_lt(move->address, layer(next) + BLOCK);
+		pages += move->pages;
+	}
+	ck_assert_uint_eq(pages * PAGE, LAYERS * BLOCK);
+	end();
+}
+END_TEST
+
 START_TEST(step_left_in_the_middle_loses_nothing)
 {
 	start(40);
@@ -444,6 +480,8 @@ static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, steps_by_plan_map_nothing_and_lose_nothing);
 	tcase_add_test(tests, what_a_plan_lets_go_leaves_at_once);
+	tcase_add_test(
+	        tests, what_leaves_between_steps_goes_in_the_plans_order);
 	tcase_add_test(tests, step_left_in_the_middle_loses_nothing);
 	tcase_add_test(tests, step_left_in_the_middle_begins_anew);
 	tcase_add_test(tests, pages_taken_meanwhile_come_back_another_way);
