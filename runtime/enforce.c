@@ -191,6 +191,10 @@ void ts_enforce_make_way(
 		/* Two of them may have one chunk between them. */
 		if (!tenant || !may_leave(tenant) || tenant->chosen)
 			continue;
+		/* What the plan does not move gets a chunk of its own. */
+		if (!strip_of(pager, page->address) &&
+		        ts_pager_room(pager) >= page->bytes)
+			continue;
 		rc = ts_pages_add(&pager->victims, tenant);
 		tenant->chosen = !rc;
 		if (!rc && strip_of(pager, tenant->address))

@@ -346,9 +346,9 @@ START_TEST(pages_taken_meanwhile_come_back_another_way)
 END_TEST
 
 /* An op of the step that has one range, of what is read. */
-static void read_beside(uint64_t address, bool doubtful)
+static void read_beside(uint64_t address, uint64_t bytes, bool doubtful)
 {
-	struct ts_range one = range(address, BLOCK);
+	struct ts_range one = range(address, bytes);
 	struct ts_shortage shortage;
 	uint64_t in = 0, out = 0;
 
@@ -382,7 +382,7 @@ START_TEST(pages_used_off_the_plan_make_way_again)
 			ck_assert_uint_eq(stats().in_bytes, before.in_bytes);
 			if (i != at)
 				continue;
-			read_beside(parameter(), at % 2);
+			read_beside(parameter(), BLOCK, at % 2);
 			ck_assert_uint_eq(stats().in_bytes,
 			        before.in_bytes + (at < OPS - 1 ? BLOCK : 0));
 			ck_assert_uint_eq(ts_enforce_missed(pager),
@@ -393,6 +393,47 @@ START_TEST(pages_used_off_the_plan_make_way_again)
 	ck_assert_uint_eq(fake_gpu.unmaps, unmaps);
 	ck_assert_uint_eq(ts_enforce_astray(pager), 0);
 	ck_assert_uint_eq(ts_enforce_disturbed(pager), 0);
+	end();
+}
+END_TEST
+
+/* Small blocks' pages are not the plan's: there is a chunk for each of them. */
+START_TEST(pages_that_do_not_move_do_not_share)
+{
+	uint64_t one, two, out;
+	unsigned int maps;
+
+	start(40);
+	one = alloc(PAGE);
+	two = alloc(PAGE);
+	ts_pager_dead(pager, one, PAGE);
+	ts_pager_dead(pager, two, PAGE);
+	/* No room but for one page, which is given up for another. */
+	ts_pager_live(pager, layer(0), 35 * PAGE);
+	ck_assert_int_eq(write_op(layer(0), 35 * PAGE, 3, STREAM_A), 0);
+	ts_pager_live(pager, one, PAGE);
+	ck_assert_int_eq(write_op(one, PAGE, 1, STREAM_A), 0);
+	ts_pager_dead(pager, one, PAGE);
+	out = stats().out_bytes;
+	ts_pager_live(pager, two, PAGE);
+	ck_assert_int_eq(write_op(two, PAGE, 2, STREAM_A), 0);
+	ck_assert_uint_eq(stats().out_bytes, out);
+	ts_pager_dead(pager, layer(0), 35 * PAGE);
+	adopt();
+	step_by_plan();
+	maps = fake_gpu.maps;
+	for (int i = 0; i < 3; i++) {
+		struct ts_pager_stats before = stats();
+
+		ts_pager_live(pager, one, PAGE);
+		read_beside(one, PAGE, false);
+		read_beside(two, PAGE, false);
+		ts_pager_dead(pager, one, PAGE);
+		ck_assert_uint_eq(stats().out_bytes, before.out_bytes);
+		ck_assert_uint_eq(stats().in_bytes, before.in_bytes);
+		ck_assert_uint_eq(fake_gpu.maps, maps + 1);
+	}
+	expect_bytes(two, PAGE, 2);
 	end();
 }
 END_TEST
@@ -486,6 +527,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, step_left_in_the_middle_begins_anew);
 	tcase_add_test(tests, pages_taken_meanwhile_come_back_another_way);
 	tcase_add_test(tests, pages_used_off_the_plan_make_way_again);
+	tcase_add_test(tests, pages_that_do_not_move_do_not_share);
 	tcase_add_test(tests, pages_in_use_do_not_leave);
 	tcase_add_test(tests, stale_plan_costs_time_only);
 	tcase_add_test(tests, every_failing_call_is_made_good);
