@@ -3,16 +3,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/agent_internal.h"
-#include "agent/base/clock.h"
 #include "agent/base/log.h"
 #include "runtime/enforce.h"
+#include "runtime/wait.h"
 
-/* Looks at whether the device is done, and the pause after so many. */
-#define LOOKS    256
-#define PAUSE_NS 50000
 /* Times that it is waited for rest before speeds are guessed. */
 #define IN_VAIN_MAX 3
 
@@ -46,17 +42,12 @@ static uint64_t allocated_bytes(int device, bool all)
  */
 static int wait_for_ops(void)
 {
-	const struct timespec pause = {.tv_nsec = PAUSE_NS};
-	const struct ts_gpu_ops *ops = ts_agent.ops;
-	uint64_t until = ts_now_ns() + TS_ENFORCE_WAIT_NS;
-	CUresult rc = ops->stream_query(CU_STREAM_LEGACY);
+	struct ts_wait wait = ts_wait_begin(TS_WAIT_NS);
+	CUresult rc;
 
-	for (unsigned int looks = 1;
-	        rc == CUDA_ERROR_NOT_READY && ts_now_ns() < until; looks++) {
-		if (looks % LOOKS == 0)
-			nanosleep(&pause, NULL);
-		rc = ops->stream_query(CU_STREAM_LEGACY);
-	}
+	do {
+		rc = ts_agent.ops->stream_query(CU_STREAM_LEGACY);
+	} while (rc == CUDA_ERROR_NOT_READY && ts_wait_again(&wait, NULL));
 	return rc == CUDA_ERROR_NOT_READY ? -EAGAIN : ts_gpu_errno(rc);
 }
 

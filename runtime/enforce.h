@@ -34,9 +34,6 @@ struct ts_enforce_survey {
 /* What moves before one op is copied in batches: smaller ones cost calls. */
 #define TS_ENFORCE_BATCH_BYTES (4ull << 20)
 
-/* Steps are shorter, and the program's own waits at their ends with them. */
-#define TS_ENFORCE_WAIT_NS 1000000000ull
-
 /* 0 or a negative errno. The caller frees ret_survey->segments. */
 int ts_enforce_survey(
         struct ts_pager *pager, struct ts_enforce_survey *ret_survey);
@@ -46,7 +43,7 @@ int ts_enforce_survey(
  * Waits for the device: pages are cut, every one gets its chunk under it, and
  * those that the plan has there before op @index come. 0; -ENOSPC where the
  * chunks do not suffice, -EAGAIN where the device is not done in
- * TS_ENFORCE_WAIT_NS (what is issued may wait for the program), or another
+ * TS_WAIT_NS (what is issued may wait for the program), or another
  * negative errno: then no plan is in force.
  */
 int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan,
@@ -54,7 +51,7 @@ int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan,
 
 /*
  * Waits for all that the program has issued on the pager's memory, and for the
- * pager's own copies. 0; -EAGAIN where that is not done in TS_ENFORCE_WAIT_NS,
+ * pager's own copies. 0; -EAGAIN where that is not done in TS_WAIT_NS,
  * as it may wait for the program; or another negative errno.
  */
 int ts_enforce_wait_idle(struct ts_pager *pager);

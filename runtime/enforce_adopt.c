@@ -3,13 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/enforce_internal.h"
-
-/* The device is looked at so often in a row, then after a pause. */
-#define LOOKS    64
-#define PAUSE_US 50
+#include "runtime/wait.h"
 
 static bool is_plannable(const struct ts_segment *segment)
 {
@@ -441,16 +437,6 @@ static int take_over(struct ts_pager *pager, const struct ts_page_plan *plan,
 	return rc;
 }
 
-/* Between two looks at what is still going on. */
-static void pause_a_little(struct ts_pager *pager, unsigned int looks)
-{
-	if (looks % LOOKS)
-		return;
-	ts_mutex_unlock(&pager->lock);
-	usleep(PAUSE_US);
-	ts_mutex_lock(&pager->lock);
-}
-
 /*
  * Ops that other threads are issuing; the device is idle afterwards. What was
  * issued may itself wait for the program, which comes to a stand here: -EAGAIN
@@ -458,26 +444,21 @@ static void pause_a_little(struct ts_pager *pager, unsigned int looks)
  */
 static int wait_idle(struct ts_pager *pager)
 {
-	uint64_t until = ts_now_ns() + TS_ENFORCE_WAIT_NS;
-	unsigned int looks = 0;
-	CUresult result = CUDA_ERROR_NOT_READY;
+	struct ts_wait wait = ts_wait_begin(TS_WAIT_NS);
+	CUresult result;
 	uint64_t number;
 
-	while (pager->busy_count) {
-		if (ts_now_ns() >= until)
+	while (pager->busy_count)
+		if (!ts_wait_again(&wait, &pager->lock))
 			return -EAGAIN;
-		pause_a_little(pager, 0);
-	}
 	number = pager->op_number;
 	ts_streams_mark_all(&pager->streams, &pager->lock);
-	while (ts_now_ns() < until) {
+	do {
 		result =
 		        ts_streams_check(&pager->streams, number, &pager->lock);
-		if (result != CUDA_ERROR_NOT_READY)
-			return ts_gpu_errno(result);
-		pause_a_little(pager, ++looks);
-	}
-	return -EAGAIN;
+	} while (result == CUDA_ERROR_NOT_READY &&
+	         ts_wait_again(&wait, &pager->lock));
+	return result == CUDA_ERROR_NOT_READY ? -EAGAIN : ts_gpu_errno(result);
 }
 
 int ts_enforce_wait_idle(struct ts_pager *pager)
