@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * When the library wakes up and when it speaks for the last time. Nothing runs
- * before the first CUDA call; a process without one is left alone.
+ * When the library wakes up and when it speaks for the last time. One look at
+ * standard error apart, nothing runs before the first CUDA call; a process
+ * without one is left alone.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -69,6 +70,12 @@ void ts_start(void)
 	ts_driver_resolve(!getauxval(AT_SECURE), &missing);
 	pthread_once(&start_once, start);
 	ts_inside = false;
+}
+
+/* Before the program can have opened anything in its place. */
+__attribute__((constructor)) static void load(void)
+{
+	ts_log_begin();
 }
 
 /*

@@ -2,15 +2,25 @@
 #include "agent/base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "agent/base/sigpipe.h"
+
 #define LINE_BYTES 1024
 
 static atomic_int max_level = TS_LOG_INFO;
+/* What is open as standard error was opened as something else. */
+static bool is_silent;
+
+void ts_log_begin(void)
+{
+	is_silent = fcntl(STDERR_FILENO, F_GETFD) < 0;
+}
 
 void ts_log_set_level(enum ts_log_level level)
 {
@@ -41,11 +51,12 @@ static size_t put_prefix(char *line, size_t size)
 void ts_log(enum ts_log_level level, const char *format, ...)
 {
 	char line[LINE_BYTES];
+	struct ts_sigpipe held;
 	size_t used, done = 0;
 	int length, saved = errno;
 	va_list args;
 
-	if (!ts_log_enabled(level))
+	if (is_silent || !ts_log_enabled(level))
 		return;
 	used = put_prefix(line, sizeof(line));
 	va_start(args, format);
@@ -56,6 +67,7 @@ void ts_log(enum ts_log_level level, const char *format, ...)
 	if (used > sizeof(line) - 1)
 		used = sizeof(line) - 1;
 	line[used++] = '\n';
+	ts_sigpipe_hold(&held);
 	while (done < used) {
 		ssize_t n = write(STDERR_FILENO, line + done, used - done);
 
@@ -64,6 +76,7 @@ void ts_log(enum ts_log_level level, const char *format, ...)
 		else if (n == 0 || errno != EINTR)
 			break;
 	}
+	ts_sigpipe_let_go(&held);
 	errno = saved;
 }
 

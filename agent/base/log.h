@@ -16,6 +16,12 @@ enum ts_log_level {
 	TS_LOG_DEBUG,
 };
 
+/*
+ * As the process starts: where standard error is closed, nothing is written
+ * later to what the program may have opened in its place.
+ */
+void ts_log_begin(void);
+
 /* Lines above @level are dropped. The default is TS_LOG_INFO. */
 void ts_log_set_level(enum ts_log_level level);
 
