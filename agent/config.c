@@ -67,8 +67,8 @@ static const struct ts_setting settings[] = {
                 "(default: steps are found without)",
                 offsetof(struct ts_config, step_range)},
         {"TAPESWAP_STRICT", TS_SETTING_BOOLEAN, "0", NULL,
-                "1 makes CUDA initialisation fail on a bad setting instead of "
-                "running without tapeswap",
+                "1 makes CUDA initialisation fail on a bad setting, or a plan "
+                "that is none, instead of running without",
                 offsetof(struct ts_config, strict)},
         {"TAPESWAP_TIMING", TS_SETTING_CHOICE, "events", "events, cupti",
                 "how ops are timed for the profile: by pairs of events, or by "
@@ -139,7 +139,8 @@ static int parse_count(const char *text, uint64_t *ret_count)
 }
 
 /* "12GiB", "1.5 MiB", "4096", "60%"; fractions only before a unit. */
-static int parse_limit(const char *text, bool percent, struct ts_limit *limit)
+int ts_config_read_size(
+        const char *text, bool percent, struct ts_limit *ret_size)
 {
 	static const struct {
 		const char *name;
@@ -161,13 +162,13 @@ static int parse_limit(const char *text, bool percent, struct ts_limit *limit)
 		bytes = strtoull(text, &rest, 10);
 		if (errno || (*rest && *rest != ' ') || !bytes)
 			return -EINVAL;
-		*limit = (struct ts_limit){TS_LIMIT_BYTES, bytes};
+		*ret_size = (struct ts_limit){TS_LIMIT_BYTES, bytes};
 		return 0;
 	}
 	if (percent && !strcmp(end, "%")) {
 		if (number <= 0 || number > 100)
 			return -EINVAL;
-		*limit = (struct ts_limit){
+		*ret_size = (struct ts_limit){
 		        TS_LIMIT_PERCENT, (uint64_t)(number * 100 + 0.5)};
 		return 0;
 	}
@@ -178,7 +179,7 @@ static int parse_limit(const char *text, bool percent, struct ts_limit *limit)
 			continue;
 		if (bytes < 1 || bytes >= 0x1p63)
 			return -EINVAL;
-		*limit = (struct ts_limit){TS_LIMIT_BYTES, (uint64_t)bytes};
+		*ret_size = (struct ts_limit){TS_LIMIT_BYTES, (uint64_t)bytes};
 		return 0;
 	}
 	return -EINVAL;
@@ -305,7 +306,7 @@ static int parse_setting(struct ts_config *config,
 	switch (setting->type) {
 	case TS_SETTING_SIZE:
 	case TS_SETTING_LIMIT:
-		return parse_limit(
+		return ts_config_read_size(
 		        text, setting->type == TS_SETTING_LIMIT, field);
 	case TS_SETTING_CHOICE:
 		return parse_choice(text, setting->choices, field);

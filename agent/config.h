@@ -104,6 +104,13 @@ int ts_config_parse(struct ts_config *config, char *const *environment,
         void (*warn)(const char *message));
 
 /*
+ * Reads a size above 0: bytes, or a number and KiB, MiB or GiB; with @percent
+ * up to 100 % of the device, too. 0 or -EINVAL.
+ */
+int ts_config_read_size(
+        const char *text, bool percent, struct ts_limit *ret_size);
+
+/*
  * Writes to @ret_text, of @size bytes, why @text is no size, or
  * "" where nobody can tell. @percent: shares of the device are sizes too.
  */

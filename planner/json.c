@@ -273,13 +273,14 @@ int ts_json_read_file(const char *path, char **ret_text, size_t *ret_length,
 				return fail_file(error, file, text, -ENOMEM);
 			text = more;
 		}
+		errno = 0;
 		got = fread(text + length, 1, room - length, file);
 		length += got;
 		if (!got)
 			break;
 	}
 	if (ferror(file))
-		return fail_file(error, file, text, -EIO);
+		return fail_file(error, file, text, errno ? -errno : -EIO);
 	fclose(file);
 	*ret_text = text;
 	*ret_length = length;

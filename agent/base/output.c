@@ -150,6 +150,21 @@ static int check_fd(int fd)
 	return (flags & O_ACCMODE) == O_RDONLY ? -EBADF : 0;
 }
 
+/* Replaced by one that is made beside it. */
+static int check_file(char *name)
+{
+	struct stat there;
+
+	if (!lstat(name, &there) && S_ISDIR(there.st_mode))
+		return -EISDIR;
+	name = dirname(name);
+	if (stat(name, &there))
+		return -errno;
+	if (!S_ISDIR(there.st_mode))
+		return -ENOTDIR;
+	return access(name, W_OK | X_OK) ? -errno : 0;
+}
+
 int ts_output_check(const char *path)
 {
 	struct place place;
@@ -161,9 +176,8 @@ int ts_output_check(const char *path)
 		rc = check_fd(place.fd);
 	else if (place.itself)
 		rc = access(place.name, W_OK) ? -errno : 0;
-	/* A file is replaced by one that is made beside it. */
-	else if (access(dirname(place.name), W_OK | X_OK))
-		rc = -errno;
+	else
+		rc = check_file(place.name);
 	free(place.name);
 	return rc;
 }

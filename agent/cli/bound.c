@@ -30,6 +30,7 @@ static int print_bound(
 {
 	uint64_t bound_ns, ideal_ns = g->start_ns[g->n_ops];
 	bool fits;
+	int err;
 
 	if (ts_bound_step(g, limit_bytes, &bound_ns))
 		return ts_cli_bad(NULL, "out of memory");
@@ -48,19 +49,18 @@ static int print_bound(
 		                fits ? json_integer((json_int_t)bound_ns)
 		                     : json_null(),
 		                "scope", scope));
-		if (ts_cli_write_json("-", root)) {
-			json_decref(root);
-			return ts_cli_bad(NULL, "cannot write");
-		}
+		err = ts_cli_write_json("-", root);
 		json_decref(root);
+		if (err)
+			return ts_cli_bad_output("-", err);
 	} else if (fits) {
 		printf("bound %.3f ms, unlimited %.3f ms (%.2f %% of it)\n"
 		       "of %s\n",
 		        (double)bound_ns * 1e-6, (double)ideal_ns * 1e-6,
 		        100 * (double)ideal_ns / (double)bound_ns, scope);
 	} else {
-		printf("does not fit: op %u needs %s at once\n", g->floor_op,
-		        ts_size(g->floor_bytes).text);
+		ts_cli_bad(NULL, "does not fit: op %u needs %s at once",
+		        g->floor_op, ts_size(g->floor_bytes).text);
 	}
 	return fits ? TS_EXIT_YES : TS_EXIT_NO;
 }
@@ -80,7 +80,7 @@ int ts_cli_bound(int argc, char **argv)
 	bool as_json = false;
 	int opt, status;
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((opt = ts_cli_option(argc, argv, ":h", options)) != -1) {
 		switch (opt) {
 		case 'l':
 			limit = optarg;
@@ -92,14 +92,11 @@ int ts_cli_bound(int argc, char **argv)
 			fputs(usage, stdout);
 			return TS_EXIT_YES;
 		default:
-			fputs(usage, stderr);
 			return TS_EXIT_BAD;
 		}
 	}
-	if (optind + 1 != argc) {
-		fputs(usage, stderr);
+	if (ts_cli_check_names(argc, argv, "PROFILE"))
 		return TS_EXIT_BAD;
-	}
 	status = ts_cli_load_profile(argv[optind], &profile);
 	if (status)
 		return status;

@@ -59,6 +59,20 @@ int ts_cli_schema(int argc, char **argv);
 int ts_cli_bad(const char *hint, const char *fmt, ...)
         __attribute__((format(printf, 2, 3)));
 
+/*
+ * getopt_long() for these commands, where @letters begins with ':': what is
+ * wrong with an option is said, and is '?'.
+ */
+struct option;
+int ts_cli_option(int argc, char **argv, const char *letters,
+        const struct option *options);
+
+/*
+ * Whether as many names as @wanted, words separated by spaces, come after the
+ * options: TS_EXIT_BAD, and said, where there are fewer or more.
+ */
+int ts_cli_check_names(int argc, char **argv, const char *wanted);
+
 struct ts_cli_file {
 	FILE *stream;
 	char *path;      /* NULL: stdout */
@@ -75,12 +89,16 @@ struct ts_cli_file {
 int ts_cli_open(struct ts_cli_file *file, const char *path);
 int ts_cli_commit(struct ts_cli_file *file, bool keep);
 
+/* Says that @path ("-": stdout) is not written: -@err. TS_EXIT_BAD. */
+int ts_cli_bad_output(const char *path, int err);
+
 /* Whether both, where neither is NULL, are one file, or both are "-". */
 bool ts_cli_is_same_file(const char *a, const char *b);
 
 /*
- * Whether the file at @output, which may be NULL or "-", may be written by a
- * command that reads @input: TS_EXIT_BAD, and said, where they are one.
+ * Whether the file at @output, which may be NULL or "-", can be written, and
+ * may be by a command that reads @input (NULL: none): TS_EXIT_BAD, and said,
+ * where it cannot or they are one.
  */
 int ts_cli_check_output(const char *output, const char *input);
 
@@ -91,8 +109,8 @@ json_t *ts_cli_json_object(const char *schema);
 int ts_cli_write_json(const char *path, const json_t *root);
 
 /*
- * Reads a size: bytes, or a number with KiB, MiB, GiB; or a share in % of
- * @whole_bytes where that is not 0. 0 or -EINVAL.
+ * Reads a size as settings have it: bytes, or a number with KiB, MiB, GiB; or a
+ * share in % of @whole_bytes where that is not 0. 0 or -EINVAL.
  */
 int ts_cli_parse_bytes(
         const char *text, uint64_t whole_bytes, uint64_t *ret_bytes);

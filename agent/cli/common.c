@@ -2,7 +2,7 @@
 #include "agent/cli/cli.h"
 
 #include <errno.h>
-#include <math.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/base/output.h"
+#include "agent/config.h"
 
 int ts_cli_bad(const char *hint, const char *fmt, ...)
 {
@@ -22,6 +23,65 @@ int ts_cli_bad(const char *hint, const char *fmt, ...)
 	fputc('\n', stderr);
 	if (hint)
 		fprintf(stderr, "tapeswap: hint: %s\n", hint);
+	return TS_EXIT_BAD;
+}
+
+static void hint_at_help(const char *command)
+{
+	fprintf(stderr, "tapeswap: hint: tapeswap %s --help explains it\n",
+	        command);
+}
+
+/* Whether @argument is the long option @found, which takes none, with one. */
+static bool has_value(
+        const char *argument, int found, const struct option *options)
+{
+	size_t length = strcspn(argument, "=");
+
+	for (; options->name; options++)
+		if (options->val == found && argument[length] &&
+		        !strncmp(argument, "--", 2) &&
+		        !strncmp(argument + 2, options->name, length - 2))
+			return true;
+	return false;
+}
+
+int ts_cli_option(int argc, char **argv, const char *letters,
+        const struct option *options)
+{
+	int found;
+
+	opterr = 0;
+	found = getopt_long(argc, argv, letters, options, NULL);
+	if (found != '?' && found != ':')
+		return found;
+	if (found == ':')
+		ts_cli_bad(NULL, "option '%s' wants a value", argv[optind - 1]);
+	else if (optopt && has_value(argv[optind - 1], optopt, options))
+		ts_cli_bad(
+		        NULL, "option '%s' takes no value", argv[optind - 1]);
+	else if (optopt)
+		ts_cli_bad(NULL, "unknown option '-%c'", optopt);
+	else
+		ts_cli_bad(NULL, "unknown option '%s'", argv[optind - 1]);
+	hint_at_help(argv[0]);
+	return '?';
+}
+
+int ts_cli_check_names(int argc, char **argv, const char *wanted)
+{
+	int count = *wanted != '\0';
+
+	for (const char *at = wanted; *at; at++)
+		count += *at == ' ';
+	if (argc - optind == count)
+		return TS_EXIT_YES;
+	if (argc - optind > count)
+		ts_cli_bad(NULL, "'%s' is one argument too many",
+		        argv[optind + count]);
+	else
+		ts_cli_bad(NULL, "%s wants %s", argv[0], wanted);
+	hint_at_help(argv[0]);
 	return TS_EXIT_BAD;
 }
 
@@ -101,6 +161,12 @@ int ts_cli_commit(struct ts_cli_file *file, bool keep)
 	return err;
 }
 
+int ts_cli_bad_output(const char *path, int err)
+{
+	return ts_cli_bad(NULL, "%s cannot be written: %s",
+	        strcmp(path, "-") ? path : "standard output", strerror(-err));
+}
+
 bool ts_cli_is_same_file(const char *a, const char *b)
 {
 	struct stat first, second;
@@ -115,8 +181,14 @@ bool ts_cli_is_same_file(const char *a, const char *b)
 
 int ts_cli_check_output(const char *output, const char *input)
 {
-	if (!output || !strcmp(output, "-") ||
-	        !ts_cli_is_same_file(output, input))
+	int rc;
+
+	if (!output || !strcmp(output, "-"))
+		return TS_EXIT_YES;
+	rc = ts_output_check(output);
+	if (rc)
+		return ts_cli_bad_output(output, rc);
+	if (!input || !ts_cli_is_same_file(output, input))
 		return TS_EXIT_YES;
 	return ts_cli_bad("name another file for what is made of it",
 	        "%s is read, and would be written over", output);
@@ -148,37 +220,13 @@ int ts_cli_write_json(const char *path, const json_t *root)
 int ts_cli_parse_bytes(
         const char *text, uint64_t whole_bytes, uint64_t *ret_bytes)
 {
-	static const struct {
-		const char *suffix;
-		double factor;
-	} units[] = {
-	        {"", 1},
-	        {"KiB", 1024},
-	        {"MiB", 1024.0 * 1024},
-	        {"GiB", 1024.0 * 1024 * 1024},
-	};
-	char *end;
-	double number;
+	struct ts_limit size;
 
-	if (*text < '0' || *text > '9')
+	if (ts_config_read_size(text, whole_bytes != 0, &size))
 		return -EINVAL;
-	number = strtod(text, &end);
-	if (!isfinite(number))
-		return -EINVAL;
-	if (!strcmp(end, "%") && whole_bytes) {
-		if (number > 100)
-			return -EINVAL;
-		*ret_bytes = (uint64_t)((double)whole_bytes * number / 100);
-		return 0;
-	}
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strcmp(end, units[i].suffix))
-			continue;
-		number *= units[i].factor;
-		if (number >= 9e18)
-			return -EINVAL;
-		*ret_bytes = (uint64_t)number;
-		return 0;
-	}
-	return -EINVAL;
+	*ret_bytes = size.unit == TS_LIMIT_PERCENT
+	                     ? (uint64_t)((double)whole_bytes *
+	                                  (double)size.value / 10000)
+	                     : size.value;
+	return 0;
 }

@@ -92,7 +92,7 @@ static int print_json(const struct ts_findings *findings)
 	json_object_set_new(root, "findings", list);
 	rc = ts_cli_write_json("-", root);
 	json_decref(root);
-	return rc ? ts_cli_bad(NULL, "cannot write: %s", strerror(-rc)) : 0;
+	return rc ? ts_cli_bad_output("-", rc) : 0;
 }
 
 int ts_cli_doctor(int argc, char **argv)
@@ -108,7 +108,7 @@ int ts_cli_doctor(int argc, char **argv)
 	bool as_json = false;
 	int opt, status = 0;
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((opt = ts_cli_option(argc, argv, ":h", options)) != -1) {
 		switch (opt) {
 		case 'p':
 			python = optarg;
@@ -120,14 +120,11 @@ int ts_cli_doctor(int argc, char **argv)
 			fputs(usage, stdout);
 			return TS_EXIT_YES;
 		default:
-			fputs(usage, stderr);
 			return TS_EXIT_BAD;
 		}
 	}
-	if (optind != argc) {
-		fputs(usage, stderr);
+	if (ts_cli_check_names(argc, argv, ""))
 		return TS_EXIT_BAD;
-	}
 	ts_doctor_library(&findings);
 	ts_doctor_settings(&findings);
 	ts_doctor_driver(&findings);

@@ -310,8 +310,7 @@ static int print_json(const struct ts_inspection *in)
 	json_object_set_new(root, "idle", rows_json(&in->idle, "idle_ns"));
 	rc = ts_cli_write_json("-", root);
 	json_decref(root);
-	return rc ? ts_cli_bad(NULL, "cannot write: %s", strerror(-rc))
-	          : TS_EXIT_YES;
+	return rc ? ts_cli_bad_output("-", rc) : TS_EXIT_YES;
 }
 
 static int print_all(const struct ts_inspection *in, const char *path,
@@ -337,19 +336,17 @@ static int inspect_file(const char *path, const struct request *r)
 	struct ts_profile profile;
 	struct ts_graph graph;
 	json_t *root;
-	int status = ts_cli_load_profile(path, &profile);
+	int status = ts_cli_load_profile_tree(path, &profile, &root);
 
 	if (status)
 		return status;
-	root = json_load_file(path, 0, NULL);
-	if (root && r->verdicts) {
+	if (r->verdicts) {
 		status = ts_cli_print_verdicts(path, root, r->json);
 		ts_profile_finish(&profile);
 		json_decref(root);
 		return status;
 	}
-	if (!root || ts_graph_init(
-	                     &graph, &profile, &(struct ts_graph_options){0})) {
+	if (ts_graph_init(&graph, &profile, &(struct ts_graph_options){0})) {
 		json_decref(root);
 		ts_profile_finish(&profile);
 		return ts_cli_bad(NULL, "%s: out of memory", path);
@@ -386,14 +383,14 @@ int ts_cli_inspect(int argc, char **argv)
 	char *end;
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((opt = ts_cli_option(argc, argv, ":h", options)) != -1) {
 		switch (opt) {
 		case 'b':
 			r.by = optarg;
 			break;
 		case 't':
 			r.top = strtoul(optarg, &end, 10);
-			if (*end || !r.top)
+			if (*optarg < '0' || *optarg > '9' || *end || !r.top)
 				return ts_cli_bad("a whole number above 0",
 				        "--top: cannot read '%s'", optarg);
 			break;
@@ -407,14 +404,11 @@ int ts_cli_inspect(int argc, char **argv)
 			fputs(usage, stdout);
 			return TS_EXIT_YES;
 		default:
-			fputs(usage, stderr);
 			return TS_EXIT_BAD;
 		}
 	}
-	if (optind + 1 != argc) {
-		fputs(usage, stderr);
+	if (ts_cli_check_names(argc, argv, "PROFILE"))
 		return TS_EXIT_BAD;
-	}
 	if (r.by && !is_table(r.by))
 		return ts_cli_bad(
 		        "kind, region or kernel", "--by: no table '%s'", r.by);

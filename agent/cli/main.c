@@ -5,8 +5,11 @@
  */
 #include "agent/cli/cli.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct ts_cli_command commands[] = {
         {"run", ts_cli_run, "run a program inside a device-memory limit"},
@@ -33,23 +36,46 @@ static void print_help(FILE *to)
 	fputs("\n`tapeswap COMMAND --help` explains one command.\n", to);
 }
 
+/*
+ * No file that a command opens is to become one of these, which it writes to.
+ * Closed again where another program is run.
+ */
+static void hold_streams(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* What is still to be written may find no room. */
+static int finish(int status)
+{
+	int err = fflush(stdout) ? -errno : 0;
+
+	if (status != TS_EXIT_BAD && (err || ferror(stdout)))
+		return ts_cli_bad_output("-", err ? err : -EIO);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
+	hold_streams();
 	if (argc < 2) {
 		print_help(stderr);
 		return TS_EXIT_BAD;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
+	        !strcmp(argv[1], "help")) {
 		print_help(stdout);
-		return TS_EXIT_YES;
+		return finish(TS_EXIT_YES);
 	}
 	if (!strcmp(argv[1], "--version")) {
 		puts("tapeswap " TS_VERSION);
-		return TS_EXIT_YES;
+		return finish(TS_EXIT_YES);
 	}
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].fn(argc - 1, argv + 1);
+			return finish(commands[i].fn(argc - 1, argv + 1));
 	}
 	return ts_cli_bad("tapeswap --help lists the commands",
 	        "unknown command '%s'", argv[1]);

@@ -33,7 +33,6 @@ enum {
 	OPT_STATS,
 	OPT_SEARCH,
 	OPT_NO_REPLAY,
-	OPT_HELP,
 };
 
 static const struct option options[] = {
@@ -41,7 +40,7 @@ static const struct option options[] = {
         {"stats", required_argument, NULL, OPT_STATS},
         {"no-replay", no_argument, NULL, OPT_NO_REPLAY},
         {"search", required_argument, NULL, OPT_SEARCH},
-        {"help", no_argument, NULL, OPT_HELP},
+        {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
 };
 
@@ -71,7 +70,7 @@ static int write_stats(const char *path, uint64_t planning_ns,
 
 static int does_not_fit(const struct ts_plan *plan)
 {
-	printf("does not fit: limit %s, least limit %s (%llu bytes)\n",
+	ts_cli_bad(NULL, "does not fit: limit %s, least limit %s (%llu bytes)",
 	        ts_size(plan->limit_bytes).text,
 	        ts_size(plan->smallest_feasible_limit_bytes).text,
 	        (unsigned long long)plan->smallest_feasible_limit_bytes);
@@ -117,8 +116,7 @@ static int make_plan(const struct request *r, const struct ts_profile *profile,
 		int wrong = write_stats(r->stats, taken, &stats);
 
 		if (wrong)
-			status = ts_cli_bad(
-			        NULL, "%s: %s", r->stats, strerror(-wrong));
+			status = ts_cli_bad_output(r->stats, wrong);
 	}
 	if (err) {
 		if (status == TS_EXIT_YES)
@@ -141,7 +139,7 @@ static int make_plan(const struct request *r, const struct ts_profile *profile,
 	err = ts_cli_write_json(r->output, root);
 	json_decref(root);
 	if (err)
-		return ts_cli_bad(NULL, "%s: %s", r->output, strerror(-err));
+		return ts_cli_bad_output(r->output, err);
 	return status;
 }
 
@@ -172,7 +170,6 @@ static int read_option(struct request *r, int opt)
 		return TS_EXIT_YES;
 	}
 	default:
-		fputs(usage, stderr);
 		return TS_EXIT_BAD;
 	}
 }
@@ -186,8 +183,8 @@ int ts_cli_plan(int argc, char **argv)
 	uint64_t limit_bytes;
 	int opt, status;
 
-	while ((opt = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
-		if (opt == OPT_HELP) {
+	while ((opt = ts_cli_option(argc, argv, ":ho:", options)) != -1) {
+		if (opt == 'h') {
 			fputs(usage, stdout);
 			return TS_EXIT_YES;
 		}
@@ -195,10 +192,8 @@ int ts_cli_plan(int argc, char **argv)
 		if (status)
 			return status;
 	}
-	if (optind + 1 != argc) {
-		fputs(usage, stderr);
+	if (ts_cli_check_names(argc, argv, "PROFILE"))
 		return TS_EXIT_BAD;
-	}
 	status = ts_cli_check_output(r.output, argv[optind]);
 	if (!status)
 		status = ts_cli_check_output(r.stats, argv[optind]);

@@ -4,22 +4,52 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/config.h"
+#include "planner/json.h"
 #include "planner/profile_json.h"
+
+static int say_loaded(
+        const char *path, int err, const struct ts_input_error *error)
+{
+	if (err == -ENOMEM)
+		return ts_cli_bad(NULL, "%s: out of memory", path);
+	if (err)
+		return ts_cli_bad("tapeswap schema profile shows the format",
+		        "%s: %s: %s", path, error->path, error->message);
+	return TS_EXIT_YES;
+}
 
 int ts_cli_load_profile(const char *path, struct ts_profile *ret_profile)
 {
 	struct ts_input_error error;
 	int err = ts_profile_load(path, ret_profile, &error);
 
-	if (err == -ENOMEM)
-		return ts_cli_bad(NULL, "%s: out of memory", path);
+	return say_loaded(path, err, &error);
+}
+
+int ts_cli_load_profile_tree(
+        const char *path, struct ts_profile *ret_profile, json_t **ret_tree)
+{
+	struct ts_input_error error;
+	size_t length;
+	char *text;
+	int err = ts_json_read_file(path, &text, &length, &error);
+
 	if (err)
-		return ts_cli_bad("tapeswap schema profile shows the format",
-		        "%s: %s: %s", path, error.path, error.message);
-	return TS_EXIT_YES;
+		return say_loaded(path, err, &error);
+	err = ts_profile_parse(text, length, ret_profile, &error);
+	if (!err) {
+		*ret_tree = json_loadb(text, length, 0, NULL);
+		if (!*ret_tree) {
+			ts_profile_finish(ret_profile);
+			err = -ENOMEM;
+		}
+	}
+	free(text);
+	return say_loaded(path, err, &error);
 }
 
 int ts_cli_with_pair(int argc, char **argv, const char *usage,
@@ -31,31 +61,29 @@ int ts_cli_with_pair(int argc, char **argv, const char *usage,
 	struct ts_cli_pair pair = {.output = "-"};
 	int option, status;
 
-	while ((option = getopt_long(argc, argv, "o:h", options, NULL)) != -1) {
+	while ((option = ts_cli_option(argc, argv, ":ho:", options)) != -1) {
 		if (option == 'h') {
 			fputs(usage, stdout);
 			return TS_EXIT_YES;
 		}
-		if (option != 'o') {
-			fputs(usage, stderr);
+		if (option != 'o')
 			return TS_EXIT_BAD;
-		}
 		pair.output = optarg;
 	}
-	if (argc - optind != 2) {
-		fputs(usage, stderr);
+	if (ts_cli_check_names(argc, argv, "PROFILE PLAN"))
 		return TS_EXIT_BAD;
-	}
 	pair.profile_path = argv[optind];
 	pair.plan_path = argv[optind + 1];
 	status = ts_cli_check_output(pair.output, pair.profile_path);
 	if (!status)
 		status = ts_cli_check_output(pair.output, pair.plan_path);
 	if (!status)
-		status = ts_cli_load_profile(pair.profile_path, &pair.profile);
+		status = ts_cli_load_profile_tree(
+		        pair.profile_path, &pair.profile, &pair.profile_tree);
 	if (status)
 		return status;
 	status = run(&pair);
+	json_decref(pair.profile_tree);
 	ts_profile_finish(&pair.profile);
 	return status;
 }

@@ -253,14 +253,11 @@ static int write_page(struct report *r, const char *path)
 
 	err = ts_cli_open(&file, path);
 	if (err)
-		return ts_cli_bad(
-		        NULL, "cannot write %s: %s", path, strerror(-err));
+		return ts_cli_bad_output(path, err);
 	r->out = file.stream;
 	print_page(r);
 	err = ts_cli_commit(&file, true);
-	return err ? ts_cli_bad(
-	                     NULL, "cannot write %s: %s", path, strerror(-err))
-	           : TS_EXIT_YES;
+	return err ? ts_cli_bad_output(path, err) : TS_EXIT_YES;
 }
 
 static int report(const struct ts_cli_pair *pair)
@@ -270,7 +267,7 @@ static int report(const struct ts_cli_pair *pair)
 	struct ts_input_error error;
 	struct ts_graph graph;
 	struct ts_plan plan;
-	json_t *trace = NULL, *root;
+	json_t *trace = NULL;
 	struct report r = {.profile = profile, .graph = &graph, .plan = &plan};
 	int status;
 
@@ -282,12 +279,10 @@ static int report(const struct ts_cli_pair *pair)
 		return ts_cli_bad(NULL, "out of memory");
 	}
 	status = ts_cli_make_trace(&graph, &plan, plan_path, &trace);
-	root = json_load_file(pair->profile_path, 0, NULL);
 	r.trace = trace;
-	r.profile_json = root;
+	r.profile_json = pair->profile_tree;
 	if (!status)
 		status = write_page(&r, path);
-	json_decref(root);
 	json_decref(trace);
 	ts_graph_finish(&graph);
 	ts_plan_finish(&plan);

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/base/output.h"
 #include "agent/cli/models.h"
 #include "agent/cli/target.h"
 #include "agent/config.h"
@@ -248,6 +249,37 @@ static int refuse_value(const struct options *options, const char *message)
 	return fail(EXIT_FAILED, NULL, message);
 }
 
+/* A plan that is only to be read may lie where nothing can be written. */
+static bool is_to_read(const struct ts_setting *setting, const char *path)
+{
+	return !strcmp(setting->name, "TAPESWAP_PLAN") && !access(path, R_OK);
+}
+
+/* The library would name these too, with the program already running. */
+static int check_files(
+        const struct options *options, const struct ts_config *config)
+{
+	size_t count;
+	const struct ts_setting *table = ts_config_table(&count);
+	char message[PATH_MAX + TS_CONFIG_MESSAGE_BYTES];
+
+	for (size_t i = 0; i < count; i++) {
+		const char *path = (const char *)config + table[i].offset;
+		int rc;
+
+		if (table[i].type != TS_SETTING_FILE || !*path)
+			continue;
+		rc = ts_output_check(path);
+		if (!rc || (rc != -EISDIR && is_to_read(&table[i], path)))
+			continue;
+		snprintf(message, sizeof(message),
+		        "%s=\"%s\": cannot be written: %s", table[i].name, path,
+		        strerror(-rc));
+		return refuse_value(options, message);
+	}
+	return 0;
+}
+
 /*
  * Puts the options into the environment and reads it as the library will. A
  * bad value would only switch the library off, with the program already
@@ -270,6 +302,8 @@ static int set_values(const struct options *options, bool *ret_off)
 	if (!status && ts_config_parse(config, environ, message, warn))
 		status = refuse_value(options, message);
 	*ret_off = config->mode == TS_MODE_OFF;
+	if (!status && !*ret_off)
+		status = check_files(options, config);
 	free(config);
 	return status;
 }

@@ -65,11 +65,11 @@ static int print_outcome(
 		        ts_size(o->d2h_bytes).text, ts_size(o->h2d_bytes).text,
 		        (double)(o->wait_in_ns + o->wait_memory_ns) * 1e-6);
 	} else {
-		printf("does not fit: op %u needs %s at once\n", o->stuck_op,
-		        ts_size(o->stuck_bytes).text);
+		ts_cli_bad(NULL, "does not fit: op %u needs %s at once",
+		        o->stuck_op, ts_size(o->stuck_bytes).text);
 	}
 	if (err)
-		return ts_cli_bad(NULL, "cannot write");
+		return ts_cli_bad_output("-", err);
 	return o->fits ? TS_EXIT_YES : TS_EXIT_NO;
 }
 
@@ -147,7 +147,7 @@ int ts_cli_simulate(int argc, char **argv)
 	bool as_json = false;
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((opt = ts_cli_option(argc, argv, ":h", options)) != -1) {
 		switch (opt) {
 		case 'l':
 			limit = optarg;
@@ -159,13 +159,10 @@ int ts_cli_simulate(int argc, char **argv)
 			fputs(usage, stdout);
 			return TS_EXIT_YES;
 		default:
-			fputs(usage, stderr);
 			return TS_EXIT_BAD;
 		}
 	}
-	if (optind + 2 != argc) {
-		fputs(usage, stderr);
+	if (ts_cli_check_names(argc, argv, "PROFILE PLAN"))
 		return TS_EXIT_BAD;
-	}
 	return load_and_run(argv[optind], argv[optind + 1], limit, as_json);
 }

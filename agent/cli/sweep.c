@@ -151,18 +151,22 @@ static int fill(const struct ts_graph *g, struct ts_sweep *sweep)
 
 static int write_outputs(const struct request *r, const struct ts_sweep *sweep)
 {
-	int err = 0;
+	const struct {
+		int (*write)(const struct ts_sweep *sweep, const char *path);
+		const char *path;
+	} outputs[] = {{ts_sweep_csv, r->csv}, {ts_sweep_svg, r->svg},
+	        {ts_sweep_json, r->json}};
 
-	if (r->csv)
-		err = ts_sweep_csv(sweep, r->csv);
-	if (!err && r->svg)
-		err = ts_sweep_svg(sweep, r->svg);
-	if (!err && r->json)
-		err = ts_sweep_json(sweep, r->json);
-	if (!err && !(r->json && !strcmp(r->json, "-")))
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+		const char *path = outputs[i].path;
+		int err = path ? outputs[i].write(sweep, path) : 0;
+
+		if (err)
+			return ts_cli_bad_output(path, err);
+	}
+	if (!(r->json && !strcmp(r->json, "-")))
 		ts_sweep_table(sweep);
-	return err ? ts_cli_bad(NULL, "cannot write: %s", strerror(-err))
-	           : TS_EXIT_YES;
+	return TS_EXIT_YES;
 }
 
 /* TS_EXIT_BAD, and said, where two exports would go to one place. */
@@ -235,7 +239,7 @@ int ts_cli_sweep(int argc, char **argv)
 	struct ts_graph graph;
 	int opt, status;
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((opt = ts_cli_option(argc, argv, ":h", options)) != -1) {
 		switch (opt) {
 		case 'l':
 			r.limits = optarg;
@@ -262,14 +266,11 @@ int ts_cli_sweep(int argc, char **argv)
 			fputs(usage, stdout);
 			return TS_EXIT_YES;
 		default:
-			fputs(usage, stderr);
 			return TS_EXIT_BAD;
 		}
 	}
-	if (optind + 1 != argc) {
-		fputs(usage, stderr);
+	if (ts_cli_check_names(argc, argv, "PROFILE"))
 		return TS_EXIT_BAD;
-	}
 	status = check_exports(&r);
 	if (!status)
 		status = ts_cli_check_output(r.json, argv[optind]);

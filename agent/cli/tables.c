@@ -568,7 +568,7 @@ static int run_tables(const char *only, bool as_json)
 		print_rows(b.rows);
 		json_decref(b.rows);
 	}
-	return err ? ts_cli_bad(NULL, "%s", strerror(-err)) : TS_EXIT_YES;
+	return err ? ts_cli_bad_output("-", err) : TS_EXIT_YES;
 }
 
 int ts_cli_tables(int argc, char **argv)
@@ -583,7 +583,7 @@ int ts_cli_tables(int argc, char **argv)
 	bool as_json = false;
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((opt = ts_cli_option(argc, argv, ":h", options)) != -1) {
 		switch (opt) {
 		case 'j':
 			as_json = true;
@@ -595,13 +595,10 @@ int ts_cli_tables(int argc, char **argv)
 			fputs(usage, stdout);
 			return TS_EXIT_YES;
 		default:
-			fputs(usage, stderr);
 			return TS_EXIT_BAD;
 		}
 	}
-	if (optind != argc) {
-		fputs(usage, stderr);
+	if (ts_cli_check_names(argc, argv, ""))
 		return TS_EXIT_BAD;
-	}
 	return run_tables(only, as_json);
 }

@@ -371,8 +371,7 @@ static int trace(const struct ts_cli_pair *pair)
 	if (root) {
 		err = ts_cli_write_json(path, root);
 		if (err)
-			status = ts_cli_bad(NULL, "cannot write %s: %s", path,
-			        strerror(-err));
+			status = ts_cli_bad_output(path, err);
 		json_decref(root);
 	}
 	ts_graph_finish(&graph);

@@ -169,8 +169,7 @@ static int print_json(const struct totals *totals, const json_t *profile)
 	json_object_set_new(root, "all", list);
 	rc = ts_cli_write_json("-", root);
 	json_decref(root);
-	return rc ? ts_cli_bad(NULL, "cannot write: %s", strerror(-rc))
-	          : TS_EXIT_YES;
+	return rc ? ts_cli_bad_output("-", rc) : TS_EXIT_YES;
 }
 
 /* Were there steps enough for any? */

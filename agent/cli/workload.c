@@ -34,7 +34,6 @@ enum {
 	OPT_VOCABULARY,
 	OPT_DEVICE,
 	OPT_LINK,
-	OPT_HELP,
 };
 
 static const struct option options[] = {
@@ -48,7 +47,7 @@ static const struct option options[] = {
         {"vocabulary", required_argument, NULL, OPT_VOCABULARY},
         {"device", required_argument, NULL, OPT_DEVICE},
         {"link", required_argument, NULL, OPT_LINK},
-        {"help", no_argument, NULL, OPT_HELP},
+        {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
 };
 
@@ -193,7 +192,6 @@ static int read_option(struct request *r, int opt)
 			        NULL, "--link: cannot read '%s'", optarg);
 		return TS_EXIT_YES;
 	default:
-		fputs(usage, stderr);
 		return TS_EXIT_BAD;
 	}
 }
@@ -225,8 +223,8 @@ int ts_cli_workload(int argc, char **argv)
 	int opt, err, status;
 
 	r.shape = *ts_transformer_find("gpt2-xl");
-	while ((opt = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
-		if (opt == OPT_HELP) {
+	while ((opt = ts_cli_option(argc, argv, ":ho:", options)) != -1) {
+		if (opt == 'h') {
 			fputs(usage, stdout);
 			return TS_EXIT_YES;
 		}
@@ -234,11 +232,12 @@ int ts_cli_workload(int argc, char **argv)
 		if (status)
 			return status;
 	}
-	if (optind + 1 != argc) {
-		fputs(usage, stderr);
+	if (ts_cli_check_names(argc, argv, "NAME"))
 		return TS_EXIT_BAD;
-	}
 	r.name = argv[optind];
+	status = ts_cli_check_output(r.output, NULL);
+	if (status)
+		return status;
 	err = make(&r, &profile);
 	if (err == -ENOENT)
 		return ts_cli_bad("tapeswap workload --help lists them",
@@ -258,6 +257,6 @@ int ts_cli_workload(int argc, char **argv)
 	err = ts_cli_write_json(r.output, root);
 	json_decref(root);
 	if (err)
-		return ts_cli_bad(NULL, "%s: %s", r.output, strerror(-err));
+		return ts_cli_bad_output(r.output, err);
 	return TS_EXIT_YES;
 }

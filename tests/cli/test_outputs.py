@@ -185,10 +185,10 @@ class Outputs(unittest.TestCase):
             self.run_tapeswap("simulate", small, plan).stdout,
             self.run_tapeswap(
                 "plan", small, "--limit", "10", status=1
-            ).stdout,
+            ).stderr,
             self.run_tapeswap(
                 "bound", small, "--limit", "10", status=1
-            ).stdout,
+            ).stderr,
             self.run_tapeswap("report", small, plan).stdout,
         ]
         for text in said:

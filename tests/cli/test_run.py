@@ -165,6 +165,27 @@ class Run(unittest.TestCase):
         done = self.run_tapeswap("--", "true", TAPESWAP_HOST_LIMIT="60%")
         self.check(done, 125, 'TAPESWAP_HOST_LIMIT="60%"')
 
+    def test_files_that_cannot_be_written(self):
+        """The program would only be told once it runs, or at its end."""
+        for name in "plan", "profile", "status":
+            for path, why in (
+                ("/no/such/x.json", "No such file or directory"),
+                (self.folder, "Is a directory"),
+                (f"{self.program}/x", "Not a directory"),
+            ):
+                error = f'"{path}": cannot be written: {why}'
+                done = self.run_tapeswap(f"--{name}", path, "--", "echo", "ran")
+                self.check(done, 125, f"--{name} {error}")
+                variable = f"TAPESWAP_{name.upper()}"
+                done = self.run_tapeswap("--", "echo", "ran", **{variable: path})
+                self.check(done, 125, f"{variable}={error}")
+                done = self.run_tapeswap(
+                    "--mode", "off", f"--{name}", path, "--", "echo", "ran"
+                )
+                self.check(done, 0)
+            self.environment(f"--{name}", self.path(f"%p.{name}"))
+            self.environment(f"--{name}", "/dev/null")
+
     def test_misspelt_variable_is_named(self):
         done = self.run_tapeswap("--", "true", TAPESWAP_LIMITS="1GiB")
         self.assertEqual(done.returncode, 0)
