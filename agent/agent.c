@@ -13,6 +13,7 @@
 #include "agent/hostmem.h"
 #include "agent/jsonfile.h"
 #include "agent/planned.h"
+#include "agent/planned_file.h"
 #include "agent/profiler.h"
 #include "agent/proof.h"
 #include "agent/status.h"
@@ -26,17 +27,21 @@
 struct ts_agent ts_agent;
 
 /*
- * At the end nobody may be there any more to read that it was in vain. In mode
- * plan the file of a plan is looked at when there is one to hold against it.
+ * At the end nobody may be there any more to read that it was in vain. False:
+ * what is read is nothing that can be, and CUDA is to be refused for it.
  */
-static void check_files(const struct ts_config *config)
+static bool check_files(const struct ts_config *config)
 {
 	if (*config->status)
 		ts_json_check_setting("TAPESWAP_STATUS", config->status);
 	if (*config->profile)
 		ts_json_check_setting("TAPESWAP_PROFILE", config->profile);
-	if (*config->plan && config->mode != TS_MODE_PLAN)
-		ts_json_check_setting("TAPESWAP_PLAN", config->plan);
+	if (!*config->plan)
+		return true;
+	if (config->mode == TS_MODE_PLAN && ts_agent_places())
+		return !ts_planned_file_begin() || !config->strict;
+	ts_json_check_setting("TAPESWAP_PLAN", config->plan);
+	return true;
 }
 
 static void warn(const char *message)
@@ -77,7 +82,8 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 	say_settings();
 	if (config->mode == TS_MODE_OFF)
 		return TS_AGENT_OFF;
-	check_files(config);
+	if (!check_files(config))
+		return TS_AGENT_REFUSED;
 	ops = ts_vmm_counted(ops);
 	ts_agent.ops = ops;
 	ts_agent.host_limit_bytes = config->host_limit.unit == TS_LIMIT_BYTES

@@ -11,6 +11,7 @@
 
 #include "agent/base/log.h"
 #include "agent/base/output.h"
+#include "agent/base/sigpipe.h"
 #include "agent/hash.h"
 #include "agent/jsonlook.h"
 
@@ -23,16 +24,19 @@ json_t *ts_json_head(const char *schema)
 
 static int put(const json_t *value, FILE *file, size_t flags)
 {
+	struct ts_sigpipe held;
 	int rc = 0;
 
 	if (!file)
 		return -errno;
+	ts_sigpipe_hold(&held);
 	/* Neither tells why: a write in their middle, mostly. */
 	errno = 0;
 	if (json_dumpf(value, file, flags) || fputc('\n', file) == EOF)
 		rc = errno ? -errno : -EIO;
 	if (fclose(file) && !rc)
 		rc = -errno;
+	ts_sigpipe_let_go(&held);
 	return rc;
 }
 
@@ -94,18 +98,6 @@ static bool is_ours(const char *file, const char *setting)
 		return !strcmp(look.schema, "tapeswap-profile");
 	return !strcmp(look.schema, "tape") ||
 	       (!strcmp(look.schema, "tapeswap-plan") && look.of_run);
-}
-
-bool ts_json_is_no_plan(const char *path)
-{
-	struct ts_jsonlook look;
-	struct stat there;
-
-	if (stat(path, &there) || !S_ISREG(there.st_mode) || !there.st_size)
-		return false;
-	return ts_jsonlook(path, true, &look) ||
-	       (strcmp(look.schema, "tape") != 0 &&
-	               strcmp(look.schema, "tapeswap-plan") != 0);
 }
 
 static int look_at_file(const char *setting, const char *file)
@@ -196,14 +188,22 @@ static void say(const char *setting, const char *path, int rc)
 		        path, strerror(-rc));
 }
 
+int ts_json_check_place(const char *setting, const char *path)
+{
+	int rc = ts_output_check(path);
+
+	if (rc)
+		say(setting, path, rc);
+	return rc;
+}
+
 int ts_json_check_setting(const char *setting, const char *path)
 {
 	int rc = look_once(setting, path);
 
 	if (!rc)
-		rc = ts_output_check(path);
-	if (rc)
-		say(setting, path, rc);
+		return ts_json_check_place(setting, path);
+	say(setting, path, rc);
 	return rc;
 }
 

@@ -20,15 +20,17 @@ int ts_json_write(const json_t *value, const char *path, size_t flags);
 /* Whether @json is a plan as a run writes it: with its tape or its figures. */
 bool ts_json_is_of_run(const json_t *json);
 
-/* Whether something lies at @path that is neither a plan nor a tape. */
-bool ts_json_is_no_plan(const char *path);
-
 /*
  * Whether @path, which @setting names, can be written: a line where it cannot,
  * for want of a folder, say, or because somebody else's file is there, but one
  * however often it is asked. Returns 0 or a negative errno.
  */
 int ts_json_check_setting(const char *setting, const char *path);
+
+/*
+ * The same of a file beside what somebody else's stays for: only of the place.
+ */
+int ts_json_check_place(const char *setting, const char *path);
 
 /*
  * Writes the file that @setting names, and a line where that fails: one,

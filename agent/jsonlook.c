@@ -46,16 +46,26 @@ static int next(struct scan *scan)
 	return c;
 }
 
+static void take_text(
+        struct scan *scan, char ret_text[TS_JSONLOOK_SCHEMA_BYTES])
+{
+	int colon = next(scan), quote = next(scan);
+
+	if (colon == ':' && quote == '"')
+		memcpy(ret_text, scan->text, TS_JSONLOOK_SCHEMA_BYTES);
+}
+
 /* After a key of the object itself. True where no other is wanted. */
 static bool take(struct scan *scan, bool wants_all, struct ts_jsonlook *look)
 {
 	if (!strcmp(scan->text, "tape") || !strcmp(scan->text, "measured")) {
 		look->of_run = true;
-	} else if (!strcmp(scan->text, "schema") && next(scan) == ':' &&
-	           next(scan) == '"') {
-		memcpy(look->schema, scan->text, sizeof(look->schema));
+	} else if (!strcmp(scan->text, "schema")) {
+		take_text(scan, look->schema);
+	} else if (!strcmp(scan->text, "schema_version")) {
+		take_text(scan, look->version);
 	}
-	return *look->schema && (look->of_run || !wants_all);
+	return *look->schema && !wants_all;
 }
 
 /* A file that was not written to its end has another one. */
@@ -69,7 +79,7 @@ static int check_end(FILE *file)
 	length = fread(tail, 1, sizeof(tail), file);
 	while (length && isspace((unsigned char)tail[length - 1]))
 		length--;
-	return length && tail[length - 1] == '}' ? 0 : -EINVAL;
+	return length && tail[length - 1] == '}' ? 0 : -ENODATA;
 }
 
 static int look_at(struct scan *scan, bool wants_all, struct ts_jsonlook *look)
@@ -85,7 +95,7 @@ static int look_at(struct scan *scan, bool wants_all, struct ts_jsonlook *look)
 			break;
 		begins = c == ',' && scan->depth == 1;
 	}
-	return c == EOF ? -EINVAL : 0;
+	return c == EOF ? -ENODATA : 0;
 }
 
 int ts_jsonlook(const char *path, bool wants_all, struct ts_jsonlook *ret_look)

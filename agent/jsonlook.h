@@ -8,18 +8,19 @@
 
 #include <stdbool.h>
 
-/* More is told of no schema. */
+/* More is told of no schema, and of no version. */
 #define TS_JSONLOOK_SCHEMA_BYTES 32
 
 struct ts_jsonlook {
-	char schema[TS_JSONLOOK_SCHEMA_BYTES]; /* "": it has none */
+	char schema[TS_JSONLOOK_SCHEMA_BYTES];  /* "": it has none */
+	char version[TS_JSONLOOK_SCHEMA_BYTES]; /* likewise */
 	bool of_run; /* a plan with its tape or its figures */
 };
 
 /*
  * Looks at the keys of the object in the file at @path; where it @wants_all,
- * at those after "schema" too. 0 or a negative errno: -EINVAL for what is no
- * object, or ends before it does.
+ * at those after "schema" too, to its end. 0 or a negative errno: -EINVAL for
+ * what is no object, -ENODATA where it does not end as one does.
  */
 int ts_jsonlook(const char *path, bool wants_all, struct ts_jsonlook *ret_look);
 

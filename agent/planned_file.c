@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
 #include "agent/hash.h"
 #include "agent/jsonfile.h"
+#include "agent/jsonlook.h"
 #include "planner/plan_json.h"
 
 #define HASH_TEXT 24
@@ -33,6 +35,8 @@ static struct {
 } found = {.once = PTHREAD_ONCE_INIT};
 
 static bool looked_at;
+/* No plan can be in the file. */
+static bool is_empty;
 /* What was found in the file is somebody's, and stays. */
 static bool is_kept;
 /* The file that is written instead. */
@@ -59,6 +63,14 @@ static uint64_t *read_times(json_t *list, size_t count)
 	return times;
 }
 
+/* Pipes and devices are written to only; an empty file is as good as none. */
+static bool has_content(const char *path)
+{
+	struct stat there;
+
+	return !stat(path, &there) && S_ISREG(there.st_mode) && there.st_size;
+}
+
 /* Once. */
 static void read_file(void)
 {
@@ -66,7 +78,7 @@ static void read_file(void)
 	json_int_t step_ns;
 	json_t *list;
 
-	if (!*path || access(path, R_OK) ||
+	if (is_empty || !has_content(path) || access(path, R_OK) ||
 	        ts_plan_read_tree(path, &found.json, &found.error) ||
 	        json_unpack(found.json, "{s:s, s:{s:s, s:o, s:I}}", "tape",
 	                &tape, "timed", "device", &device, "ops_ns", &list,
@@ -103,10 +115,77 @@ static void keep_file(const char *path)
 	is_kept = true;
 	if (length < 0 || (size_t)length >= sizeof(other_path))
 		*other_path = '\0';
-	ts_log(TS_LOG_WARN,
-	        "plan: %s was not left by a run of this program: it stays, and "
-	        "what is made is written to %s until it is removed",
-	        path, other_path);
+}
+
+/*
+ * Why nothing in the file can be a plan; "" where something may be. What would
+ * take a tree to find out is found when the plan is wanted.
+ */
+static void find_fault(const char *path, char *ret_why, size_t size)
+{
+	struct ts_jsonlook look;
+	int rc = access(path, R_OK) ? -errno : 0;
+
+	if (!rc)
+		rc = ts_jsonlook(path, true, &look);
+	if (rc == -EINVAL)
+		snprintf(ret_why, size, "it is no JSON object");
+	else if (rc == -ENODATA)
+		snprintf(ret_why, size, "it is cut off, or no JSON");
+	else if (rc)
+		snprintf(ret_why, size, "it cannot be read: %s", strerror(-rc));
+	else if (!*look.schema)
+		snprintf(ret_why, size, "it names no schema");
+	else if (strcmp(look.schema, "tapeswap-plan") != 0)
+		snprintf(ret_why, size, "its schema is \"%s\"", look.schema);
+	else if (strncmp(look.version, "1.", 2) != 0)
+		snprintf(ret_why, size,
+		        "its schema_version is \"%s\", and 1 is read",
+		        look.version);
+}
+
+static bool is_tape(const char *path)
+{
+	struct ts_jsonlook look;
+
+	return !ts_jsonlook(path, false, &look) && !strcmp(look.schema, "tape");
+}
+
+int ts_planned_file_begin(void)
+{
+	const char *path = ts_agent.config.plan;
+	bool strict = ts_agent.config.strict, there = has_content(path);
+	char why[96] = "";
+
+	if (there && is_tape(path)) {
+		is_empty = true;
+		ts_log(TS_LOG_INFO,
+		        "plan: %s holds what a run in mode cap did: one is "
+		        "made, and written there",
+		        path);
+	} else if (there) {
+		find_fault(path, why, sizeof(why));
+	}
+	if (*why && strict) {
+		ts_log(TS_LOG_ERROR,
+		        "CUDA refused: TAPESWAP_PLAN=\"%.200s\" holds no plan: "
+		        "%s",
+		        path, why);
+		return -EINVAL;
+	}
+	if (*why) {
+		is_empty = true;
+		keep_file(path);
+		ts_log(TS_LOG_WARN,
+		        "TAPESWAP_PLAN=\"%.200s\" holds no plan: %s; it stays, "
+		        "and "
+		        "what is made is written to %.200s",
+		        path, why, other_path);
+	}
+	path = ts_planned_file_path();
+	if (*path)
+		ts_json_check_place("TAPESWAP_PLAN", path);
+	return *why ? -EINVAL : 0;
 }
 
 /* True where the values that @json decides on are those of @profile. */
@@ -189,8 +268,14 @@ bool ts_planned_file_offer(const struct ts_observed *observed,
 	found.json = NULL;
 	if (!json && !*found.error.path)
 		return false;
-	if (!ts_json_is_of_run(json))
+	if (!ts_json_is_of_run(json)) {
 		keep_file(path);
+		ts_log(TS_LOG_WARN,
+		        "plan: %s was not left by a run of this program: it "
+		        "stays, and what is made is written to %s until it is "
+		        "removed",
+		        path, other_path);
+	}
 	if (!json || ts_plan_from_json(json, ret_plan, &found.error)) {
 		ts_log(TS_LOG_INFO, "plan: %s holds none (%s: %s), one is made",
 		        path, found.error.path, found.error.message);

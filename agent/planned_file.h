@@ -16,6 +16,13 @@
 #include "runtime/enforce.h"
 
 /*
+ * Before any other: a short look at the file. What is in it is named where that
+ * is no plan, or cannot be read, and then neither taken nor written over; and
+ * so is what keeps plans from being written. -EINVAL for what is no plan.
+ */
+int ts_planned_file_begin(void);
+
+/*
  * The first time: the plan in the file, if it is one for steps like @observed
  * under the same limit, and the bytes it had for pages that move. The caller
  * finishes @ret_plan where this is true.

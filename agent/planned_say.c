@@ -7,7 +7,6 @@
 
 #include "agent/base/log.h"
 #include "agent/base/units.h"
-#include "agent/jsonfile.h"
 
 static bool said, said_none;
 
@@ -44,11 +43,7 @@ void ts_planned_say_none(uint64_t least_bytes)
 
 void ts_planned_say_unwritten(const char *path)
 {
-	bool is_none = ts_json_is_no_plan(path);
-
-	ts_log(is_none ? TS_LOG_WARN : TS_LOG_INFO,
-	        "plan: none was made%s: %.200s %s",
+	ts_log(TS_LOG_INFO, "plan: none was made%s: %.200s is not written",
 	        said_none ? "" : ", for no step was timed that comes again",
-	        path,
-	        is_none ? "holds none either, and stays" : "is not written");
+	        path);
 }

@@ -15,8 +15,7 @@ void ts_planned_say_plan(const struct ts_plan *plan);
 /* No plan fits; @least_bytes: a limit that one fits into, or 0. */
 void ts_planned_say_none(uint64_t least_bytes);
 
-/* At the end no plan is there to be written to @path, which the user named;
- * where that holds something else it was not looked at before. */
+/* At the end no plan is there to be written to @path, which the user named. */
 void ts_planned_say_unwritten(const char *path);
 
 #endif

@@ -521,6 +521,19 @@ static int plain_steps(void)
 	return steps(-1);
 }
 
+/* Started with standard error closed: the file at @path takes its number. */
+static int steps_beside_a_file(const char *path)
+{
+	FILE *file = fopen(path, "w");
+
+	if (!file)
+		return 1;
+	fprintf(file, "%d\n", fileno(file));
+	fflush(file);
+	/* It is open to the end, as a program's files may be. */
+	return plain_steps();
+}
+
 static int steps_of_a_profiler(void)
 {
 	return steps(STEPS / 2);
@@ -637,6 +650,8 @@ int main(int argc, char **argv)
 
 	if (argc == 3 && !strcmp(argv[1], "engine"))
 		return engine(argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "open"))
+		return steps_beside_a_file(argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "loader"))
 		return loader(argv[2]);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)

@@ -6,16 +6,14 @@ Usage: test_beside.py LIBRARY PROGRAM SIMGPU [TEST...]
 """
 
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import unittest
 
-LIBRARY, PROGRAM, SIMGPU = (
-    str(pathlib.Path(a).resolve()) for a in sys.argv[1:4]
-)
+import preloaded
+
+LIBRARY, PROGRAM, SIMGPU = preloaded.arguments(3)
 STEPS = 40
 KERNELS = 6
 
@@ -27,20 +25,9 @@ class Beside(unittest.TestCase):
                 pathlib.Path(folder, f"{name}.json")
                 for name in ("profile", "status")
             )
-            done = subprocess.run(
-                [PROGRAM],
-                env={
-                    "PATH": os.environ["PATH"],
-                    "LD_PRELOAD": LIBRARY,
-                    "LD_LIBRARY_PATH": SIMGPU,
-                    "SIMGPU_DEVICE": "tiny-1g",
-                    "TAPESWAP_MODE": "observe",
-                    "TAPESWAP_PROFILE": str(profile),
-                    "TAPESWAP_STATUS": str(status),
-                },
-                capture_output=True,
-                text=True,
-                timeout=100,
+            done = preloaded.run(
+                [PROGRAM], LIBRARY, SIMGPU, TAPESWAP_MODE="observe",
+                TAPESWAP_PROFILE=str(profile), TAPESWAP_STATUS=str(status),
             )
             self.assertEqual(
                 (done.returncode, done.stdout), (0, "done\n"), done.stderr

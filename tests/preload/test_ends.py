@@ -7,16 +7,16 @@ Usage: test_ends.py LIBRARY ENDS SIMGPU [TEST...]
 """
 
 import json
-import os
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import unittest
 
-LIBRARY, ENDS, SIMGPU = (str(pathlib.Path(a).resolve()) for a in sys.argv[1:4])
+import preloaded
+
+LIBRARY, ENDS, SIMGPU = preloaded.arguments(3)
 
 # Each call leads to the library as those of PyTorch do.
 INTERRUPTED = """
@@ -40,19 +40,14 @@ class Ends(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def run_one(self, command, code=0, arguments=None, **settings):
-        environment = {
-            "PATH": os.environ["PATH"],
-            "LD_PRELOAD": LIBRARY,
-            "LD_LIBRARY_PATH": SIMGPU,
-            "SIMGPU_DEVICE": "tiny-1g",
-            "TAPESWAP_MODE": "cap",
-            "TAPESWAP_STATUS": str(self.folder / "status.json"),
-            **settings,
-        }
-        done = subprocess.run(
+        done = preloaded.run(
             [command, *arguments] if arguments else [ENDS, command],
-            env=environment, cwd=self.folder,
-            capture_output=True, text=True, timeout=120,
+            LIBRARY, SIMGPU, cwd=self.folder,
+            **{
+                "TAPESWAP_MODE": "cap",
+                "TAPESWAP_STATUS": str(self.folder / "status.json"),
+                **settings,
+            },
         )
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.lines = [

@@ -6,15 +6,12 @@ Usage: test_figures.py LIBRARY PROGRAM SIMGPU [TEST...]
 """
 
 import json
-import os
-import pathlib
-import subprocess
 import sys
 import unittest
 
-LIBRARY, PROGRAM, SIMGPU = (
-    str(pathlib.Path(a).resolve()) for a in sys.argv[1:4]
-)
+import preloaded
+
+LIBRARY, PROGRAM, SIMGPU = preloaded.arguments(3)
 MIB = 1 << 20
 LIMIT = 300 * MIB
 
@@ -22,19 +19,8 @@ LIMIT = 300 * MIB
 class Figures(unittest.TestCase):
     def figures(self, way, **settings):
         """What the program printed, by when it did."""
-        done = subprocess.run(
-            [PROGRAM, way],
-            env={
-                "PATH": os.environ["PATH"],
-                "LD_PRELOAD": LIBRARY,
-                "LD_LIBRARY_PATH": SIMGPU,
-                "SIMGPU_DEVICE": "tiny-1g",
-                "SIMGPU_DEVICES": "2",
-                **settings,
-            },
-            capture_output=True,
-            text=True,
-            timeout=100,
+        done = preloaded.run(
+            [PROGRAM, way], LIBRARY, SIMGPU, SIMGPU_DEVICES="2", **settings
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = [json.loads(line) for line in done.stdout.splitlines()]

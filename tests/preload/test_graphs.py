@@ -5,17 +5,12 @@
 Usage: test_graphs.py LIBRARY PROGRAM SIMGPU [TEST...]
 """
 
-import json
-import os
-import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
 
-LIBRARY, PROGRAM, SIMGPU = (
-    str(pathlib.Path(a).resolve()) for a in sys.argv[1:4]
-)
+import preloaded
+
+LIBRARY, PROGRAM, SIMGPU = preloaded.arguments(3)
 MIB = 1 << 20
 BUFFER = 4 * MIB
 # The context and two of five buffers.
@@ -25,32 +20,9 @@ LIMIT = (64 + 2 * 4) * MIB
 class Graphs(unittest.TestCase):
     def pinned(self, made, left):
         """Bytes that are pinned in the end."""
-        with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(
-                [PROGRAM, made, left],
-                env={
-                    "PATH": os.environ["PATH"],
-                    "LD_PRELOAD": LIBRARY,
-                    "LD_LIBRARY_PATH": SIMGPU,
-                    "SIMGPU_CONTENT": "exact",
-                    "SIMGPU_DEVICE": "tiny-1g",
-                    "SIMGPU_REPORT": f"{folder}/report.json",
-                    "TAPESWAP_LIMIT": str(LIMIT),
-                    "TAPESWAP_STATUS": f"{folder}/status.json",
-                },
-                capture_output=True,
-                text=True,
-                timeout=100,
-            )
-            self.assertEqual(
-                (done.returncode, done.stdout), (0, "kept\n"), done.stderr
-            )
-            status, report = (
-                json.loads(pathlib.Path(folder, name).read_text("utf-8"))
-                for name in ("status.json", "report.json")
-            )
-        self.assertEqual(
-            (report["memory_errors"], report["races"]), (0, 0), done.stderr
+        _, status, report = preloaded.run_and_read(
+            self, "kept\n", [PROGRAM, made, left], LIBRARY, SIMGPU,
+            SIMGPU_CONTENT="exact", TAPESWAP_LIMIT=str(LIMIT),
         )
         self.assertLessEqual(report["physical_peak_bytes"], LIMIT)
         self.assertGreater(status["out_bytes"], 0)

@@ -15,7 +15,9 @@ import sys
 import tempfile
 import unittest
 
-ARGUMENTS = [str(pathlib.Path(a).resolve()) for a in sys.argv[1:10]]
+import preloaded
+
+ARGUMENTS = preloaded.arguments(9)
 LIBRARY, HOST, NEXT_MALLOC, SIMGPU, ENGINE = ARGUMENTS[:5]
 SLOW_START, NEXT_DLSYM, SECURE, NO_PEEK = ARGUMENTS[5:]
 
@@ -23,16 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def run(*command, preload=LIBRARY, **settings):
-    environment = {
-        "PATH": os.environ["PATH"],
-        "LD_PRELOAD": preload,
-        "LD_LIBRARY_PATH": SIMGPU,
-        "SIMGPU_DEVICE": "tiny-1g",
-        **settings,
-    }
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=120
-    )
+    return preloaded.run(command, preload, SIMGPU, **settings)
 
 
 class Preload(unittest.TestCase):
@@ -227,9 +220,10 @@ class Preload(unittest.TestCase):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(content)
             said = self.lines(run(HOST, "work", TAPESWAP_PLAN=path))
-            self.assertEqual(len(said), 2, said)
+            self.assertEqual(len(said), 3, said)
+            self.assertIn(f'TAPESWAP_PLAN="{path}" holds no plan: ', said[0])
             self.assertRegex(
-                said[0], f"plan: none was made.*: {path} holds none either"
+                said[1], f"plan: none was made.*: {path}.new is not written$"
             )
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(file.read(), content)

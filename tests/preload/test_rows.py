@@ -5,15 +5,12 @@
 Usage: test_rows.py LIBRARY ROWS SIMGPU [TEST...]
 """
 
-import json
-import os
-import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
 
-LIBRARY, ROWS, SIMGPU = (str(pathlib.Path(a).resolve()) for a in sys.argv[1:4])
+import preloaded
+
+LIBRARY, ROWS, SIMGPU = preloaded.arguments(3)
 
 # 64 MiB of context, and four buffers of 4 MiB.
 LIMIT = 80 << 20
@@ -21,31 +18,11 @@ LIMIT = 80 << 20
 
 class Rows(unittest.TestCase):
     def rows(self, group, count, content, **settings):
-        with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(
-                [ROWS, group],
-                env={
-                    "PATH": os.environ["PATH"],
-                    "LD_PRELOAD": LIBRARY,
-                    "LD_LIBRARY_PATH": SIMGPU,
-                    "SIMGPU_DEVICE": "tiny-1g",
-                    "SIMGPU_CONTENT": content,
-                    "SIMGPU_REPORT": f"{folder}/report.json",
-                    "TAPESWAP_LIMIT": str(LIMIT),
-                    **settings,
-                },
-                capture_output=True,
-                text=True,
-                timeout=250,
-            )
-            self.assertEqual(
-                (done.returncode, done.stdout),
-                (0, f"{count} rows\n"),
-                done.stderr,
-            )
-            with open(f"{folder}/report.json", encoding="utf-8") as file:
-                report = json.load(file)
-        self.assertEqual(report["memory_errors"], 0, done.stderr)
+        _, _, report = preloaded.run_and_read(
+            self, f"{count} rows\n", [ROWS, group], LIBRARY, SIMGPU,
+            SIMGPU_CONTENT=content, TAPESWAP_LIMIT=str(LIMIT), timeout=250,
+            **settings,
+        )
         self.assertLessEqual(report["physical_peak_bytes"], LIMIT)
         self.assertGreater(report["bytes_d2h"], count * (4 << 20))
 

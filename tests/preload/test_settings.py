@@ -16,9 +16,9 @@ import sys
 import tempfile
 import unittest
 
-LIBRARY, HOST, SIMGPU, TAPESWAP = (
-    str(pathlib.Path(a).resolve()) for a in sys.argv[1:5]
-)
+import preloaded
+
+LIBRARY, HOST, SIMGPU, TAPESWAP = preloaded.arguments(4)
 SIZE = "want bytes or KiB/MiB/GiB"
 LIMIT = "want bytes, KiB/MiB/GiB or %"
 FILE = "want a file name with %p, %r or %% in it"
@@ -69,13 +69,7 @@ WHY = {
 def how(command, settings):
     return {
         "args": [HOST, command],
-        "env": {
-            "PATH": os.environ["PATH"],
-            "LD_PRELOAD": LIBRARY,
-            "LD_LIBRARY_PATH": SIMGPU,
-            "SIMGPU_DEVICE": "tiny-1g",
-            **settings,
-        },
+        "env": preloaded.environment(LIBRARY, SIMGPU, **settings),
         "text": True,
     }
 
@@ -201,6 +195,133 @@ class Settings(unittest.TestCase):
             'TAPESWAP_STATUS="/no/such/x.json" cannot be written: No such',
             done.stderr,
         )
+
+    def test_what_is_no_plan_is_named_at_once(self):
+        """With the first call already; it stays, and the program goes on."""
+        plan = '{"schema": "tapeswap-plan", "schema_version": "1.0"'
+        broken = {
+            '{"schema": "tapeswap-pl': "it is cut off, or no JSON",
+            plan + ', "tape": "12", "decisions": [{"a": 1}': "it is cut off",
+            "print(1)\n": "it is no JSON object",
+            "[1, 2]": "it is no JSON object",
+            '{"a": 1}': "it names no schema",
+            '{"schema": "tapeswap-profile", "schema_version": "1.0"}':
+                'its schema is "tapeswap-profile"',
+            plan.replace("1.0", "2.0") + "}":
+                'its schema_version is "2.0", and 1 is read',
+            plan.replace("1.0", "10") + ', "tape": "1"}':
+                'its schema_version is "10", and 1 is read',
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "plan.json")
+            for content, why in broken.items():
+                with self.subTest(content):
+                    path.write_text(content, encoding="utf-8")
+                    done = run("init", TAPESWAP_PLAN=str(path))
+                    self.assertEqual(done.stdout, "cuInit 0\n")
+                    said = done.stderr.splitlines()
+                    self.assertEqual(len(said), 1, said)
+                    self.assertIn(
+                        f'TAPESWAP_PLAN="{path}" holds no plan: {why}',
+                        said[0],
+                    )
+                    self.assertTrue(
+                        said[0].endswith(f"written to {path}.new"), said
+                    )
+                    done = run(
+                        "init", TAPESWAP_PLAN=str(path), TAPESWAP_STRICT="1"
+                    )
+                    self.assertEqual(done.stdout, "cuInit 1\n")
+                    self.assertEqual(len(done.stderr.splitlines()), 1)
+                    self.assertIn(
+                        f'CUDA refused: TAPESWAP_PLAN="{path}" holds no '
+                        f"plan: {why}",
+                        done.stderr,
+                    )
+                    self.assertEqual(path.read_text("utf-8"), content)
+            self.assertEqual(os.listdir(folder), ["plan.json"])
+            # One as runs write it, and an empty file, are none of these.
+            for content in plan + ', "tape": "12"}', "":
+                path.write_text(content, encoding="utf-8")
+                done = run("init", TAPESWAP_PLAN=str(path))
+                self.assertEqual((done.stdout, done.stderr), ("cuInit 0\n", ""))
+
+    def test_plan_that_cannot_be_read(self):
+        if os.geteuid():
+            self.skipTest("only root can take another's rights")
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)
+            path = pathlib.Path(folder, "plan.json")
+            path.write_text("{}", encoding="utf-8")
+            path.chmod(0)
+            try:
+                done = subprocess.run(
+                    **how("init", {"TAPESWAP_PLAN": str(path)}),
+                    capture_output=True, timeout=60, user=65534, group=65534,
+                    extra_groups=[],
+                )
+            except PermissionError:
+                self.skipTest("others cannot read the build folder")
+        if "cannot open shared object" in done.stderr:
+            self.skipTest("others cannot read the build folder")
+        self.assertEqual(done.stdout, "cuInit 0\n")
+        self.assertIn("cannot be read: Permission denied", done.stderr)
+
+    def test_place_of_a_plan_is_named_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for path, why in (
+                ("/no/such/x.json", "No such file or directory"),
+                (folder, "Is a directory"),
+            ):
+                done = run("init", TAPESWAP_PLAN=path)
+                self.assertEqual(done.stdout, "cuInit 0\n")
+                said = done.stderr.splitlines()
+                self.assertEqual(len(said), 1, said)
+                self.assertTrue(said[0].endswith(
+                    f'TAPESWAP_PLAN="{path}" cannot be written: {why}'
+                ), said)
+
+    def test_pipe_is_no_plan_to_read(self):
+        """Nobody writes to it: a program that opened it would wait."""
+        with tempfile.TemporaryDirectory() as folder:
+            pipe = f"{folder}/pipe"
+            os.mkfifo(pipe)
+            self.lines(run(TAPESWAP_PLAN=pipe))
+
+    def test_what_mode_cap_left_makes_way(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/x.json"
+            self.lines(run(TAPESWAP_MODE="cap", TAPESWAP_PLAN=path))
+            said = self.lines(run(TAPESWAP_PLAN=path))
+            self.assertEqual(
+                said[0],
+                f"plan: {path} holds what a run in mode cap did: one is "
+                "made, and written there",
+            )
+            self.assertNotIn(".new", "".join(said))
+
+    def test_closed_standard_error(self):
+        """What the program opens in its place is the program's alone."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "data")
+            done = subprocess.run(
+                ["sh", "-c", 'exec 2>&-; exec "$0" open "$1"', HOST, path],
+                env=how("", {})["env"], text=True, stdout=subprocess.PIPE,
+                timeout=60,
+            )
+            self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
+            self.assertEqual(path.read_text("utf-8"), "2\n")
+
+    def test_nobody_reads_standard_error(self):
+        """A line that nobody reads ends no program."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(
+            **how("steps", {}), stdout=subprocess.PIPE, stderr=writer,
+            timeout=60,
+        )
+        os.close(writer)
+        self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
 
     def test_files_of_others_stay(self):
         """What no run wrote for that setting is not written over."""

@@ -66,11 +66,11 @@ START_TEST(keys_of_the_object_itself_are_told)
 	        {"", -EINVAL, "", false},
 	        {"[{\"schema\": \"p\"}]", -EINVAL, "", false},
 	        {"print(1)\n", -EINVAL, "", false},
-	        {"{\"schema\": \"p\", ", -EINVAL, "p", false},
-	        {"{\"schema\": \"p", -EINVAL, "", false},
-	        {"{\"schema", -EINVAL, "", false},
-	        {"{\"a\\", -EINVAL, "", false},
-	        {"{", -EINVAL, "", false},
+	        {"{\"schema\": \"p\", ", -ENODATA, "p", false},
+	        {"{\"schema\": \"p", -ENODATA, "", false},
+	        {"{\"schema", -ENODATA, "", false},
+	        {"{\"a\\", -ENODATA, "", false},
+	        {"{", -ENODATA, "", false},
 	};
 	struct ts_jsonlook look;
 
@@ -99,6 +99,11 @@ START_TEST(more_than_the_schema_is_read_where_it_is_wanted)
 	put("{\"schema\": \"a very long name that no schema of ours has\"}");
 	ck_assert_int_eq(ts_jsonlook(path, false, &look), 0);
 	ck_assert_uint_eq(strlen(look.schema), TS_JSONLOOK_SCHEMA_BYTES - 1);
+	put("{\"schema\": \"p\", \"schema_version\": \"2.1\", \"tape\": 1}");
+	ck_assert_int_eq(ts_jsonlook(path, true, &look), 0);
+	ck_assert_str_eq(look.version, "2.1");
+	put("{\"schema\": \"p\", \"tape\": 1, \"a\": [1}");
+	ck_assert_int_eq(ts_jsonlook(path, true, &look), -ENODATA);
 }
 END_TEST
 
