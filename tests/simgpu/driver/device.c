@@ -19,23 +19,47 @@
 struct sg_device *sg_devices;
 unsigned sg_device_count;
 
+/* Of the names in the list each is for one device, the last for the rest. */
+static int read_models(struct sg_device *devices)
+{
+	const char *at = sg_settings.device;
+
+	for (unsigned i = 0; i < sg_settings.device_count; i++) {
+		char name[PATH_MAX];
+		size_t length = strcspn(at, ",");
+		int err;
+
+		if (i && !*at) {
+			devices[i].model = devices[i - 1].model;
+			continue;
+		}
+		snprintf(name, sizeof(name), "%.*s", (int)length, at);
+		at += length + (at[length] == ',');
+		err = sg_model_read(name, &devices[i].model);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 int sg_devices_create(void)
 {
-	struct sg_model model;
-	struct sg_device *devices;
-	int err = sg_model_read(sg_settings.device, &model);
+	struct sg_device *devices =
+	        sg_xcalloc(sg_settings.device_count, sizeof(*devices));
+	int err = read_models(devices);
 
-	if (err)
+	if (err) {
+		free(devices);
 		return err;
-	devices = sg_xcalloc(sg_settings.device_count, sizeof(*devices));
+	}
 	for (unsigned i = 0; i < sg_settings.device_count; i++) {
 		struct sg_device *dev = &devices[i];
+		const char *name = dev->model.name;
 
 		dev->physical = (int)i;
-		dev->model = model;
 		memcpy(dev->uuid, "simgpu", 6);
-		for (unsigned c = 0; model.name[c]; c++)
-			dev->uuid[6 + c % 8] ^= (unsigned char)model.name[c];
+		for (unsigned c = 0; name[c]; c++)
+			dev->uuid[6 + c % 8] ^= (unsigned char)name[c];
 		dev->uuid[15] = (unsigned char)(i + 1);
 	}
 	sg_device_count = sg_devices_visible(devices, sg_settings.device_count);

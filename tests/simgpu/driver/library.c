@@ -5,7 +5,8 @@
  * and loaded into a context when a kernel's function is first wanted there.
  * Called under sg_lock.
  *
- * All simulated devices are of one model, so one image serves them all.
+ * One image serves all devices, that for the first: in a context of a device
+ * of another compute capability a library has no code yet.
  */
 #include "tests/simgpu/driver/code.h"
 
@@ -108,6 +109,8 @@ static CUresult library_module(
 
 	if (!ctx)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (sg_model_sm(&ctx->dev->model) != device_sm())
+		return sg_not_supported("library on a second kind of device");
 	module = sg_module_of_library(library, ctx);
 	if (!module) {
 		r = need_code(library);

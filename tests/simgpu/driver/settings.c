@@ -216,7 +216,8 @@ static const struct setting {
 	const char *accepted;
 } table[] = {
         {"SIMGPU_DEVICE", read_text, &sg_settings.device,
-                "a model's name or the path of its JSON file"},
+                "a model's name or the path of its JSON file, or one a device, "
+                "separated by commas"},
         {"SIMGPU_DEVICES", read_count, &sg_settings.device_count,
                 "a number of devices, 1 to 64"},
         {"SIMGPU_REPORT", read_text, &sg_settings.report,
