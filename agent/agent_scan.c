@@ -6,7 +6,8 @@
  * is done at the first op of each signature, again where its parameters hold
  * addresses elsewhere, and each time where addresses were found. What captured
  * kernels write is looked into once a graph was launched, likewise; which graph
- * it belongs to is not known. With collectives in some graph it is left alone.
+ * it belongs to is not known. With collectives in some graph that waits for a
+ * while only, and is left alone once it was in vain some times.
  *
  * What a table names may not fit beside what stays. The op that wrote it runs
  * already: those that come after it are refused until it does.
@@ -16,6 +17,7 @@
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
 #include "agent/hash.h"
+#include "runtime/wait.h"
 
 static bool captures(ts_stream_key stream)
 {
@@ -430,23 +432,44 @@ static void note_looked(uint64_t address, bool of_addresses)
 	ts_mutex_unlock(&tables->lock);
 }
 
+/* Graphs that were not done in time, before none is waited for any more. */
+#define IN_VAIN_MAX 3
+
+static bool is_done(ts_stream_key stream)
+{
+	struct ts_wait wait = ts_wait_begin(TS_WAIT_NS);
+	CUresult rc;
+
+	do {
+		rc = ts_agent.ops->stream_query((CUstream)(uintptr_t)stream);
+	} while (rc == CUDA_ERROR_NOT_READY && ts_wait_again(&wait, NULL));
+	return rc == CUDA_SUCCESS;
+}
+
 /*
  * A collective in a graph ends when its peers begin, as those that are launched
- * do: this thread may be theirs. What goes unread is told.
+ * do: this thread may be theirs. So it is looked whether it ends, for a while;
+ * what is read then waits for nothing any more, unless another thread has just
+ * put a collective behind it on that stream. What goes unread is told.
  */
-static bool may_wait_for_graphs(CUdevice device)
+static bool may_wait_for_graphs(CUdevice device, ts_stream_key stream)
 {
-	static atomic_flag told = ATOMIC_FLAG_INIT;
+	static atomic_uint in_vain;
 	struct written ignored;
 	uint64_t at = 0;
 
 	if (!atomic_load(&ts_agent.tables.graphs_collective))
 		return true;
-	if (next_captured(device, &at, &ignored) &&
-	        !atomic_flag_test_and_set(&told))
+	if (!next_captured(device, &at, &ignored) ||
+	        atomic_load(&in_vain) >= IN_VAIN_MAX)
+		return false;
+	if (is_done(stream))
+		return true;
+	if (atomic_fetch_add(&in_vain, 1) + 1 == IN_VAIN_MAX)
 		ts_log(TS_LOG_WARN,
-		        "graphs with collectives: addresses that their "
-		        "kernels write are not looked for");
+		        "graphs with collectives do not end while they are "
+		        "waited for: addresses that their kernels write are "
+		        "not looked for");
 	return false;
 }
 
@@ -458,7 +481,7 @@ static void scan_captured(ts_stream_key stream)
 	uint64_t at = 0;
 
 	if (ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS ||
-	        !may_wait_for_graphs(device))
+	        !may_wait_for_graphs(device, stream))
 		return;
 	while (next_captured(device, &at, &written)) {
 		bool any = false;

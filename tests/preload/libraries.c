@@ -7,9 +7,11 @@
 #include <cublas_v2.h>
 #include <cuda.h>
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fake_api.h"
 #include "fake_kernel.h"
@@ -106,8 +108,18 @@ static void registered(void)
 	MUST(ncclCommDeregister(comm, handle));
 }
 
-/* What a kernel of the graph writes is small enough for a table. */
-static void launch_graph(bool with_collective)
+/* A collective whose peers come only after this thread has gone on. */
+static void wait_for_peers(void *data)
+{
+	while (!atomic_load((atomic_bool *)data))
+		usleep(1000);
+}
+
+/*
+ * What a kernel of the graph writes is small enough for a table. @peers: a
+ * graph does not begin before that is set, which the program does at its end.
+ */
+static void launch_graph(bool with_collective, atomic_bool *peers)
 {
 	ncclComm_t comm = communicator();
 	CUdeviceptr written;
@@ -127,18 +139,30 @@ static void launch_graph(bool with_collective)
 		        comm, stream));
 	MUST(cuStreamEndCapture(stream, &graph));
 	MUST(cuGraphInstantiate(&instance, graph, 0));
-	for (int i = 0; i < 3; i++)
+	if (peers)
+		MUST(cuLaunchHostFunc(stream, wait_for_peers, peers));
+	for (int i = 0; i < 5; i++)
 		MUST(cuGraphLaunch(instance, stream));
+	if (peers)
+		atomic_store(peers, true);
+	MUST(cuStreamSynchronize(stream));
 }
 
 static void captured(void)
 {
-	launch_graph(false);
+	launch_graph(false, NULL);
 }
 
 static void captured_collective(void)
 {
-	launch_graph(true);
+	launch_graph(true, NULL);
+}
+
+static void captured_without_peers(void)
+{
+	static atomic_bool there;
+
+	launch_graph(true, &there);
 }
 
 static void window(void)
@@ -260,6 +284,7 @@ int main(int argc, char **argv)
 	        {"registered", registered},
 	        {"captured", captured},
 	        {"captured-collective", captured_collective},
+	        {"captured-without-peers", captured_without_peers},
 	        {"window", window},
 	        {"elsewhere", elsewhere},
 	        {"convolution", convolution},

@@ -29,7 +29,7 @@ class Libraries(unittest.TestCase):
         """Runs it: status, device's report, launches of the tape."""
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "tape.json")
-            _, status, report = preloaded.run_and_read(
+            done, status, report = preloaded.run_and_read(
                 self, "done\n", [PROGRAM, command], LIBRARY,
                 f"{os.path.dirname(PROGRAM)}:{SIMGPU}",
                 **{
@@ -41,6 +41,7 @@ class Libraries(unittest.TestCase):
                 },
             )
             tape = json.loads(file.read_text("utf-8"))
+        self.said = done.stderr
         self.assertLessEqual(report["physical_peak_bytes"], LIMIT)
         launches = [op for op in tape["ops"] if op["kind"] == "launch"]
         self.blocks = tape["blocks"]
@@ -85,13 +86,23 @@ class Libraries(unittest.TestCase):
         status, _, _ = self.work("registered")
         self.assertEqual(status["devices"][0]["pinned_bytes"], 0)
 
-    def test_graph_with_a_collective_is_not_waited_for(self):
-        status, _, _ = self.work("captured")
-        # At the first launch of three.
-        self.assertEqual(status["tables"]["reads"], 1)
-        status, _, _ = self.work("captured-collective")
+    def test_tables_of_graphs_with_a_collective(self):
+        for command in "captured", "captured-collective":
+            status, _, _ = self.work(command)
+            # At the first launch of five.
+            self.assertEqual(status["tables"]["reads"], 1, command)
+            self.assertEqual(status["totals"]["graph_launches"], 5)
+
+    def test_graph_whose_peers_wait_for_the_program(self):
+        """It is not held up for ever, nor at every launch."""
+        status, _, _ = self.work("captured-without-peers")
         self.assertEqual(status["tables"]["reads"], 0)
-        self.assertEqual(status["totals"]["graph_launches"], 3)
+        self.assertEqual(status["totals"]["graph_launches"], 5)
+        told = [
+            line for line in self.said.splitlines()
+            if "graphs with collectives do not end" in line
+        ]
+        self.assertEqual(len(told), 1, self.said)
 
     def test_window_stays(self):
         status, _, _ = self.work("window")
