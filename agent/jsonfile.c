@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "agent/base/log.h"
+#include "agent/base/nosignal.h"
 #include "agent/base/output.h"
-#include "agent/base/sigpipe.h"
 #include "agent/hash.h"
 #include "agent/jsonlook.h"
 
@@ -24,19 +24,19 @@ json_t *ts_json_head(const char *schema)
 
 static int put(const json_t *value, FILE *file, size_t flags)
 {
-	struct ts_sigpipe held;
+	struct ts_nosignal held;
 	int rc = 0;
 
 	if (!file)
 		return -errno;
-	ts_sigpipe_hold(&held);
+	ts_nosignal_hold(&held);
 	/* Neither tells why: a write in their middle, mostly. */
 	errno = 0;
 	if (json_dumpf(value, file, flags) || fputc('\n', file) == EOF)
 		rc = errno ? -errno : -EIO;
 	if (fclose(file) && !rc)
 		rc = -errno;
-	ts_sigpipe_let_go(&held);
+	ts_nosignal_let_go(&held);
 	return rc;
 }
 

@@ -256,6 +256,10 @@ def all_cases():
             lambda: command([sys.executable, "scripts/check_layers.py", "."]),
         ),
         Case(
+            "checks/settings",
+            lambda: command([sys.executable, "scripts/check_settings.py", "."]),
+        ),
+        Case(
             "checks/schemas",
             lambda: command(
                 [

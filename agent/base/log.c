@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/base/sigpipe.h"
+#include "agent/base/nosignal.h"
 
 #define LINE_BYTES 1024
 
@@ -51,7 +51,7 @@ static size_t put_prefix(char *line, size_t size)
 void ts_log(enum ts_log_level level, const char *format, ...)
 {
 	char line[LINE_BYTES];
-	struct ts_sigpipe held;
+	struct ts_nosignal held;
 	size_t used, done = 0;
 	int length, saved = errno;
 	va_list args;
@@ -67,7 +67,7 @@ void ts_log(enum ts_log_level level, const char *format, ...)
 	if (used > sizeof(line) - 1)
 		used = sizeof(line) - 1;
 	line[used++] = '\n';
-	ts_sigpipe_hold(&held);
+	ts_nosignal_hold(&held);
 	while (done < used) {
 		ssize_t n = write(STDERR_FILENO, line + done, used - done);
 
@@ -76,7 +76,7 @@ void ts_log(enum ts_log_level level, const char *format, ...)
 		else if (n == 0 || errno != EINTR)
 			break;
 	}
-	ts_sigpipe_let_go(&held);
+	ts_nosignal_let_go(&held);
 	errno = saved;
 }
 

@@ -68,6 +68,44 @@ class Checkers(unittest.TestCase):
         self.write("runtime/a.h", '#include "agent/blocks.h"\n')
         self.refuses("agent/blocks.h", "check_layers.py", self.root)
 
+    def settings(self):
+        """A tree that has one setting of each kind, and tells of it."""
+        self.write(
+            "agent/config.c",
+            '{"TAPESWAP_HOST_LIMIT", offsetof(struct ts_config, host)},',
+        )
+        self.write("agent/a.c", "config->host")
+        self.write("agent/cli/main.c", '{"run", ts_cli_run, "runs"},')
+        self.write(
+            "README.md", "| `TAPESWAP_HOST_LIMIT` | `--host-limit` | x |\n"
+            "`tapeswap run`\n",
+        )
+        self.write("man/tapeswap.1", ".TP\n.B TAPESWAP_HOST_LIMIT\nx\n")
+        self.write("tests/simgpu/driver/settings.c", '{"SIMGPU_DEVICE", x},')
+        self.write("tests/simgpu/README.md", "| `SIMGPU_DEVICE` | x |\n")
+
+    def test_settings_that_are_told_as_they_are(self):
+        self.settings()
+        self.accepts("check_settings.py", self.root)
+
+    def test_settings_that_are_told_wrongly(self):
+        row = "| `TAPESWAP_HOST_LIMIT` | `--host-limit` | x |\n"
+        for name, text, words in (
+            ("README.md", "", "README.md's table: lacks TAPESWAP_HOST_LIMIT"),
+            ("README.md", row.replace("--host-", "--"), "is --host-limit, not"),
+            ("README.md", row + "`TAPESWAP_X`", "names TAPESWAP_X"),
+            ("README.md", row + "`tapeswap fly`", "names the command fly"),
+            ("man/tapeswap.1", "", "man/tapeswap.1: lacks TAPESWAP_HOST"),
+            ("man/tapeswap.1", ".TP\n.B TAPESWAP_X\n", "has TAPESWAP_X"),
+            ("agent/a.c", "", "nothing reads TAPESWAP_HOST_LIMIT"),
+            ("agent/b.c", 'getenv("TAPESWAP_X")', "reads TAPESWAP_X"),
+            ("tests/simgpu/README.md", "", "lacks SIMGPU_DEVICE"),
+        ):
+            with self.subTest(words):
+                self.settings()
+                self.write(name, text)
+                self.refuses(words, "check_settings.py", self.root)
+
     def schema(self, name="a.schema.json", **more):
         text = {
             "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -128,6 +128,56 @@ class Preload(unittest.TestCase):
             self.quiet(done, "285\n" * 3 + "42\n")
             self.assertEqual(os.listdir(folder), ["workers.py"])
 
+    def test_nothing_differs_where_cuda_is_not_used(self):
+        python = sys.executable
+        spawn = (
+            "import os; p = os.posix_spawn('/bin/echo', ['echo', 'a'], "
+            "os.environ); print(os.waitpid(p, 0)[1])"
+        )
+        fork = (
+            "import os\np = os.fork()\nif not p: os.execv('/bin/echo', "
+            "['echo', 'a'])\nprint(os.waitpid(p, 0)[1])"
+        )
+        for command in (
+            [python, "-X", "faulthandler", "-c", "print(1)"],
+            [python, "-X", "dev", "-c", "print(1)"],
+            [python, "-c", spawn], [python, "-c", fork],
+            ["bash", "-c", "ulimit -v 60000; echo a; ls /nowhere"],
+            ["bash", "-c", "exec 2>&-; echo a; ls /nowhere; echo $?"],
+            ["bash", "-c", "exec 0>&- 1>&-; echo a"],
+            ["bash", "-c", "ulimit -n 4; exec cat /proc/self/comm"],
+            ["bash", "-c", "cd /proc; echo $HOME; ls self/fd | wc -l"],
+            ["bash", "-c", "grep -c . /proc/self/status; kill -TERM $$"],
+        ):
+            with self.subTest(command):
+                done = [
+                    run(*command, preload=library)
+                    for library in ("", LIBRARY)
+                ]
+                self.assertEqual(
+                    *((d.returncode, d.stdout, d.stderr) for d in done)
+                )
+
+    def test_little_of_everything(self):
+        """A program ends as it would alone, whatever it may not have."""
+        for limits in (
+            "ulimit -n 4", "ulimit -s 64", "ulimit -l 0", "ulimit -f 0",
+            "exec 0<&-", "exec 1>&-", "cd /proc",
+            "mkdir gone && cd gone && rmdir ../gone",
+        ):
+            with self.subTest(limits), tempfile.TemporaryDirectory() as folder:
+                done = [
+                    run(
+                        "bash", "-c",
+                        f'{limits}; LD_PRELOAD=$1 exec "$0" pressure', HOST,
+                        library, preload="", cwd=folder,
+                        TAPESWAP_LIMIT="76MiB", TAPESWAP_STATUS="status.json",
+                    )
+                    for library in ("", LIBRARY)
+                ]
+                self.assertEqual(*((d.returncode, d.stdout) for d in done))
+                self.assertIn("76.0 MiB of 76.0 MiB", done[1].stderr)
+
     def test_roads_lead_to_the_wrappers(self):
         done = run(HOST, "roads")
         self.assertEqual(done.returncode, 0, done.stdout)

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import stat
 import subprocess
 import sys
@@ -322,6 +323,36 @@ class Settings(unittest.TestCase):
         )
         os.close(writer)
         self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
+
+    def test_files_that_may_not_grow(self):
+        """That a file of tapeswap's has no room ends no program."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/x.json"
+            for name, mode in (
+                ("PROFILE", "observe"), ("STATUS", "cap"), ("PLAN", "cap"),
+            ):
+                settings = {"TAPESWAP_MODE": mode, f"TAPESWAP_{name}": path}
+                done = subprocess.run(
+                    **how("steps", settings), capture_output=True, timeout=60,
+                    preexec_fn=lambda: resource.setrlimit(
+                        resource.RLIMIT_FSIZE, (0, 0)
+                    ),
+                )
+                self.assertIn(
+                    f'TAPESWAP_{name}="{path}" cannot be written: File too '
+                    "large\n",
+                    "\n".join(self.lines(done)) + "\n",
+                )
+            # Standard error as well.
+            with open(f"{folder}/log", "w", encoding="utf-8") as log:
+                done = subprocess.run(
+                    **how("steps", {}), stdout=subprocess.PIPE, stderr=log,
+                    timeout=60,
+                    preexec_fn=lambda: resource.setrlimit(
+                        resource.RLIMIT_FSIZE, (0, 0)
+                    ),
+                )
+            self.assertEqual((done.returncode, done.stdout), (0, "done\n"))
 
     def test_files_of_others_stay(self):
         """What no run wrote for that setting is not written over."""
