@@ -57,7 +57,9 @@ static int print_bound(
 		printf("bound %.3f ms, unlimited %.3f ms (%.2f %% of it)\n"
 		       "of %s\n",
 		        (double)bound_ns * 1e-6, (double)ideal_ns * 1e-6,
-		        100 * (double)ideal_ns / (double)bound_ns, scope);
+		        bound_ns ? 100 * (double)ideal_ns / (double)bound_ns
+		                 : 100.0,
+		        scope);
 	} else {
 		ts_cli_bad(NULL, "does not fit: op %u needs %s at once",
 		        g->floor_op, ts_size(g->floor_bytes).text);

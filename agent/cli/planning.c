@@ -11,15 +11,22 @@
 #include "planner/json.h"
 #include "planner/profile_json.h"
 
-static int say_loaded(
+static int say_unread(
         const char *path, int err, const struct ts_input_error *error)
 {
 	if (err == -ENOMEM)
 		return ts_cli_bad(NULL, "%s: out of memory", path);
-	if (err)
-		return ts_cli_bad("tapeswap schema profile shows the format",
-		        "%s: %s: %s", path, error->path, error->message);
-	return TS_EXIT_YES;
+	return ts_cli_bad("tapeswap schema profile shows the format",
+	        "%s: %s: %s", path, error->path, error->message);
+}
+
+/* What has no ops has nothing to tell of, nor to plan. */
+static int check_ops(const char *path, struct ts_profile *profile)
+{
+	if (profile->n_ops)
+		return TS_EXIT_YES;
+	ts_profile_finish(profile);
+	return ts_cli_bad(NULL, "%s: $.ops: the step is empty", path);
 }
 
 int ts_cli_load_profile(const char *path, struct ts_profile *ret_profile)
@@ -27,7 +34,8 @@ int ts_cli_load_profile(const char *path, struct ts_profile *ret_profile)
 	struct ts_input_error error;
 	int err = ts_profile_load(path, ret_profile, &error);
 
-	return say_loaded(path, err, &error);
+	return err ? say_unread(path, err, &error)
+	           : check_ops(path, ret_profile);
 }
 
 int ts_cli_load_profile_tree(
@@ -36,10 +44,10 @@ int ts_cli_load_profile_tree(
 	struct ts_input_error error;
 	size_t length;
 	char *text;
-	int err = ts_json_read_file(path, &text, &length, &error);
+	int err = ts_json_read_file(path, &text, &length, &error), status;
 
 	if (err)
-		return say_loaded(path, err, &error);
+		return say_unread(path, err, &error);
 	err = ts_profile_parse(text, length, ret_profile, &error);
 	if (!err) {
 		*ret_tree = json_loadb(text, length, 0, NULL);
@@ -49,7 +57,11 @@ int ts_cli_load_profile_tree(
 		}
 	}
 	free(text);
-	return say_loaded(path, err, &error);
+	status = err ? say_unread(path, err, &error)
+	             : check_ops(path, ret_profile);
+	if (!err && status)
+		json_decref(*ret_tree);
+	return status;
 }
 
 int ts_cli_with_pair(int argc, char **argv, const char *usage,

@@ -12,6 +12,7 @@
 #include "agent/cli/policies.h"
 #include "agent/cli/report_chart.h"
 #include "agent/cli/trace.h"
+#include "planner/pages.h"
 #include "planner/plan_json.h"
 
 #define MS(ns) ((double)(ns)*1e-6)
@@ -40,7 +41,7 @@ static const char style[] =
         "text.limit{fill:#c62828}\n"
         ".step{stroke:#1565c0;stroke-width:2}"
         ".bound{stroke:#2e7d32;stroke-dasharray:4 3}\n"
-        ".ideal{stroke:#888;stroke-dasharray:2 3}\n"
+        ".ideal{stroke:#888;stroke-dasharray:2 3}.grid{stroke:#eee}\n"
         ".lane0{fill:#1565c0}.lane1{fill:#8e24aa}.lane2{fill:#ef6c00}"
         ".lane3{fill:#2e7d32}\n"
         ".s1{opacity:.25}.s2{opacity:.5}.s3{opacity:.75}\n";
@@ -73,6 +74,8 @@ static void print_text(FILE *out, const char *text)
 static void print_figures(const struct report *r)
 {
 	const struct ts_plan *plan = r->plan;
+	uint64_t pages = ts_pages_limit(
+	        r->profile->resident_bytes, plan->page_static_chunks);
 
 	fprintf(r->out,
 	        "<table><tr><th>step</th><td>%.3f ms</td></tr>\n"
@@ -81,12 +84,14 @@ static void print_figures(const struct report *r)
 	        "<tr><th>limit</th><td>%s</td></tr>\n"
 	        "<tr><th>peak</th><td>%s</td></tr>\n"
 	        "<tr><th>peak without a limit</th><td>%s</td></tr>\n"
+	        "<tr><th>limit that a run in pages takes</th><td>%s</td></tr>\n"
 	        "<tr><th>copied out a step</th><td>%s</td></tr>\n"
-	        "<tr><th>replayed a step</th><td>%.3f ms</td></tr></table>\n",
+	        "<tr><th>made again a step</th><td>%.3f ms</td></tr></table>\n",
 	        MS(plan->predicted_step_ns), MS(plan->unlimited_step_ns),
 	        MS(plan->bound_step_ns), ts_size(plan->limit_bytes).text,
 	        ts_size(plan->predicted_peak_bytes).text,
 	        ts_size(plan->unlimited_peak_bytes).text,
+	        plan->page_static_chunks ? ts_size(pages).text : "not known",
 	        ts_size(plan->swap_bytes).text, MS(plan->replay_ns));
 }
 

@@ -9,8 +9,10 @@
 
 #define WIDTH  1000
 #define HEIGHT 260
-#define LEFT   60
+/* For the longest of a number with its unit, as 1023.99 MiB. */
+#define LEFT   96
 #define FOOT   24
+#define PARTS  4 /* of an axis */
 #define LANE   22
 #define COLS   1000 /* of the timeline: what is finer is added up */
 #define SHADES 4
@@ -71,15 +73,42 @@ static double y_at(double value, double most)
 	return HEIGHT - (most > 0 ? (HEIGHT - 10) * value / most : 0);
 }
 
+static void label(FILE *out, double x, double y, bool ends, double value,
+        const char *unit)
+{
+	fprintf(out, "<text x=\"%.0f\" y=\"%.0f\"%s>%.*f %s</text>\n", x, y,
+	        ends ? " class=\"end\"" : "",
+	        value <= 0    ? 0
+	        : value < 100 ? 2
+	                      : 1,
+	        value, unit);
+}
+
+/* Below a chart of @height: from 0 to @last. */
+static void across(FILE *out, int height, double last, const char *unit)
+{
+	fprintf(out, "<path class=\"axis\" d=\"M%d %dH%d\"/>\n", LEFT, height,
+	        LEFT + WIDTH);
+	for (int i = 0; i <= PARTS; i++) {
+		double x = LEFT + WIDTH * i / (double)PARTS;
+
+		fprintf(out, "<path class=\"axis\" d=\"M%.0f %dv4\"/>\n", x,
+		        height);
+		label(out, x, height + 16, i, last * i / PARTS, unit);
+	}
+}
+
 static void axis(FILE *out, double most, const char *unit, double last,
         const char *last_unit)
 {
-	fprintf(out,
-	        "<path class=\"axis\" d=\"M%d 10V%dH%d\"/>\n"
-	        "<text x=\"%d\" y=\"16\" class=\"end\">%.2f %s</text>\n"
-	        "<text x=\"%d\" y=\"%d\" class=\"end\">%.1f %s</text>\n",
-	        LEFT, HEIGHT, LEFT + WIDTH, LEFT - 6, most, unit, LEFT + WIDTH,
-	        HEIGHT + 16, last, last_unit);
+	across(out, HEIGHT, last, last_unit);
+	for (int i = 1; i <= PARTS; i++) {
+		double value = most * i / PARTS, y = y_at(value, most);
+
+		fprintf(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", LEFT,
+		        y, LEFT + WIDTH);
+		label(out, LEFT - 6, y + 4, true, value, unit);
+	}
 }
 
 void ts_report_memory(FILE *out, const json_t *trace)
@@ -162,7 +191,7 @@ void ts_report_timeline(FILE *out, const json_t *trace)
 	        {TS_LANE_D2H, "out"}, {TS_LANE_H2D, "in"}};
 	double step = step_us(trace);
 
-	open_svg(out, "timeline of the step", 4 * LANE + 8);
+	open_svg(out, "timeline of the step", 4 * LANE + FOOT);
 	for (int row = 0; row < 4; row++) {
 		double *busy = calloc(COLS, sizeof(*busy));
 		const json_t *event;
@@ -180,6 +209,7 @@ void ts_report_timeline(FILE *out, const json_t *trace)
 			draw_lane(out, busy, row, lanes[row].name);
 		free(busy);
 	}
+	across(out, 4 * LANE, step * 1e-3, "ms");
 	fputs("</svg>\n", out);
 }
 
@@ -203,6 +233,21 @@ static void sweep_line(FILE *out, const struct ts_report_point *points,
 	fputs("\"/>\n", out);
 }
 
+/*
+ * What a line of a chart is, below it; its last text is left open where it
+ * ends with a space.
+ */
+static void key(FILE *out, int place, const char *class, const char *what)
+{
+	int x = LEFT + place * WIDTH / 4, y = HEIGHT + FOOT + LANE - 6;
+
+	if (class)
+		fprintf(out, "<path class=\"%s\" d=\"M%d %dh24\"/>\n", class, x,
+		        y - 4);
+	fprintf(out, "<text x=\"%d\" y=\"%d\">%s%s", x + (class ? 30 : 0), y,
+	        what, what[strlen(what) - 1] == ' ' ? "" : "</text>\n");
+}
+
 void ts_report_sweep(FILE *out, const struct ts_report_point *points,
         uint32_t count, uint64_t ideal_ns)
 {
@@ -212,15 +257,18 @@ void ts_report_sweep(FILE *out, const struct ts_report_point *points,
 	for (uint32_t i = 0; i < count; i++)
 		if (points[i].fits && (double)points[i].step_ns * 1e-6 > most)
 			most = (double)points[i].step_ns * 1e-6;
-	open_svg(out, "step time by limit", HEIGHT + FOOT);
+	open_svg(out, "step time by limit", HEIGHT + FOOT + LANE);
 	axis(out, most, "ms", (double)points[0].limit_bytes / unit.bytes,
 	        unit.name);
 	sweep_line(out, points, count, most, "step", false);
 	sweep_line(out, points, count, most, "bound", true);
-	fprintf(out,
-	        "<path class=\"ideal\" d=\"M%d %.1fH%d\"/>\n"
-	        "<text x=\"%d\" y=\"%.1f\">no limit: %.2f ms</text>\n</svg>\n",
-	        LEFT, y_at((double)ideal_ns * 1e-6, most), LEFT + WIDTH,
-	        LEFT + 6, y_at((double)ideal_ns * 1e-6, most) - 4,
-	        (double)ideal_ns * 1e-6);
+	fprintf(out, "<path class=\"ideal\" d=\"M%d %.1fH%d\"/>\n", LEFT,
+	        y_at((double)ideal_ns * 1e-6, most), LEFT + WIDTH);
+	key(out, 0, "step", "by this planner");
+	key(out, 1, "bound", "bound of any plan");
+	key(out, 2, "ideal", "without a limit: ");
+	fprintf(out, "%.3f ms</text>\n", (double)ideal_ns * 1e-6);
+	key(out, 3, NULL, "the least limit: ");
+	fprintf(out, "%s</text>\n</svg>\n",
+	        ts_size(points[count - 1].limit_bytes).text);
 }

@@ -18,6 +18,14 @@ static uint64_t ideal_ns(const struct ts_sweep *sweep)
 	return sweep->graph->start_ns[sweep->graph->n_ops];
 }
 
+/* Steps of no time at all are as long as any other of them. */
+static double slower(const struct ts_sweep *sweep, uint64_t ns)
+{
+	uint64_t ideal = ideal_ns(sweep);
+
+	return ideal ? (double)ns / (double)ideal : 1;
+}
+
 /* "swap 55 %, replay 45 %" of what is moved at all. */
 static void print_means(const struct ts_cli_result *r)
 {
@@ -52,7 +60,7 @@ static struct ts_size_unit host_unit(const struct ts_sweep *sweep)
 		if (sweep->results[i].outcome.fits &&
 		        sweep->results[i].swap_bytes > most)
 			most = sweep->results[i].swap_bytes;
-	return ts_size_unit(most);
+	return most ? ts_size_unit(most) : unit_of(sweep);
 }
 
 static void print_second(const struct ts_sweep *sweep, uint32_t limit)
@@ -61,8 +69,7 @@ static void print_second(const struct ts_sweep *sweep, uint32_t limit)
 	        &sweep->results[sweep->n_limits + limit].outcome;
 
 	if (o->fits)
-		printf("%11.2f  ",
-		        (double)o->step_ns / (double)ideal_ns(sweep));
+		printf("%11.2f  ", slower(sweep, o->step_ns));
 	else
 		printf("%11s  ", "-");
 }
@@ -144,8 +151,8 @@ void ts_sweep_table(const struct ts_sweep *sweep)
 		else
 			printf("%8s", "-");
 		printf("  %8.1f  %6.2f  %6.2f  %8.1f  ", MS(r->outcome.step_ns),
-		        (double)r->outcome.step_ns / (double)ideal_ns(sweep),
-		        (double)r->bound_ns / (double)ideal_ns(sweep),
+		        slower(sweep, r->outcome.step_ns),
+		        slower(sweep, r->bound_ns),
 		        (double)r->swap_bytes / host.bytes);
 		if (two)
 			print_second(sweep, i);
@@ -313,7 +320,7 @@ static void svg_line(FILE *to, const struct ts_sweep *sweep,
 		}
 		fprintf(to, "%s%.1f %.1f ", down ? "L" : "M",
 		        x_of(a, sweep->limits[i]),
-		        y_of(a, (double)o->step_ns / (double)ideal_ns(sweep)));
+		        y_of(a, slower(sweep, o->step_ns)));
 		down = true;
 	}
 	fputs("\"/>\n", to);
@@ -390,10 +397,10 @@ int ts_sweep_svg(const struct ts_sweep *sweep, const char *path)
 	a.low_bytes = (double)sweep->limits[sweep->n_limits - 1];
 	for (uint32_t i = 0; i < sweep->n_policies * sweep->n_limits; i++) {
 		const struct ts_outcome *o = &sweep->results[i].outcome;
-		double slower = (double)o->step_ns / (double)ideal_ns(sweep);
+		double times = slower(sweep, o->step_ns);
 
-		if (o->fits && slower > a.most_slower)
-			a.most_slower = slower;
+		if (o->fits && times > a.most_slower)
+			a.most_slower = times;
 	}
 	fprintf(file.stream,
 	        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d "

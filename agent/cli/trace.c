@@ -14,6 +14,7 @@
 
 #include "agent/base/units.h"
 #include "agent/cli/planning.h"
+#include "agent/cli/trace_memory.h"
 #include "planner/model.h"
 #include "planner/plan_json.h"
 
@@ -24,23 +25,10 @@ static const char usage[] =
         "replays, copies out and in, memory and the limit. FILE - is standard\n"
         "output, which is the default.\n";
 
-/* One event of the step, times in ns since it began. */
-struct event {
-	enum ts_lane lane;
-	uint32_t index;
-	double begin, end;
-};
-
-struct events {
-	struct event *items;
-	size_t count, capacity;
-	bool failed;
-};
-
 static void note(void *data, enum ts_lane lane, uint32_t index, double begin_ns,
         double end_ns)
 {
-	struct events *events = data;
+	struct ts_trace_events *events = data;
 
 	if (events->count == events->capacity) {
 		size_t capacity = 2 * events->capacity + 1024;
@@ -55,17 +43,17 @@ static void note(void *data, enum ts_lane lane, uint32_t index, double begin_ns,
 		events->capacity = capacity;
 	}
 	events->items[events->count++] =
-	        (struct event){lane, index, begin_ns, end_ns};
+	        (struct ts_trace_event){lane, index, begin_ns, end_ns};
 }
 
 /* When the last step of the run began: its first op ran last then. */
 static double last_step_begin(
-        const struct events *events, const struct ts_program *program)
+        const struct ts_trace_events *events, const struct ts_program *program)
 {
 	double begin = 0;
 
 	for (size_t i = 0; i < events->count; i++) {
-		const struct event *event = &events->items[i];
+		const struct ts_trace_event *event = &events->items[i];
 
 		if (event->lane == TS_LANE_COMPUTE &&
 		        program->instrs[event->index].op == 0)
@@ -74,7 +62,7 @@ static double last_step_begin(
 	return begin;
 }
 
-static const char *event_name(const struct event *event,
+static const char *event_name(const struct ts_trace_event *event,
         const struct ts_graph *g, const struct ts_program *program, char *room,
         size_t size)
 {
@@ -102,7 +90,8 @@ static json_t *lane_name(int lane, const char *name)
 	        "thread_name", "pid", 1, "tid", lane, "args", "name", name);
 }
 
-static json_t *slice(const struct event *event, const char *name, double start)
+static json_t *slice(
+        const struct ts_trace_event *event, const char *name, double start)
 {
 	return json_pack("{s:s, s:s, s:i, s:i, s:f, s:f}", "ph", "X", "name",
 	        name, "pid", 1, "tid", (int)event->lane, "ts",
@@ -117,138 +106,35 @@ static json_t *counter(const char *name, double ns, double bytes)
 	        bytes / (1 << 30));
 }
 
-/* Bytes that come or go at a time. */
-struct change {
-	double ns, bytes;
-};
-
-static int by_time(const void *a, const void *b)
-{
-	const struct change *x = a, *y = b;
-
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? -1 : 1;
-	return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
-}
-
-/* What the step's last round tells of ops and copies out. */
-struct round {
-	double start;
-	double *op_end; /* by op */
-	bool *copied;   /* by value: it was copied out */
-};
-
-static void look(const struct events *events, const struct ts_program *program,
-        struct round *round)
-{
-	for (size_t i = 0; i < events->count; i++) {
-		const struct event *event = &events->items[i];
-
-		if (event->lane == TS_LANE_D2H && event->end > round->start)
-			round->copied[event->index] = true;
-		else if (event->lane == TS_LANE_COMPUTE)
-			round->op_end[program->instrs[event->index].op] =
-			        event->end;
-	}
-}
-
-/* The memory curve: ops allocate and free, copies free and take. */
-static size_t find_changes(const struct events *events,
-        const struct ts_graph *g, const struct ts_program *program,
-        const struct round *round, struct change *changes)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < events->count; i++) {
-		const struct event *event = &events->items[i];
-		const struct ts_instr *instr = &program->instrs[event->index];
-		const struct ts_gap *gap = &g->gaps[event->index];
-		uint64_t bytes;
-
-		if (event->end <= round->start)
-			continue;
-		switch (event->lane) {
-		case TS_LANE_COMPUTE:
-		case TS_LANE_REPLAY:
-			changes[n++] = (struct change){
-			        event->begin, (double)instr->alloc_bytes};
-			changes[n++] = (struct change){
-			        event->end, -(double)instr->free_bytes};
-			break;
-		case TS_LANE_D2H:
-			bytes = g->profile->values[event->index].size_bytes;
-			changes[n++] =
-			        (struct change){event->end, -(double)bytes};
-			break;
-		case TS_LANE_H2D:
-			changes[n++] = (struct change){
-			        event->begin, (double)gap->size_bytes};
-			/* What the host had already was gone at once. */
-			if (!round->copied[gap->version])
-				changes[n++] = (struct change){
-				        round->op_end[gap->from_op],
-				        -(double)gap->size_bytes};
-			break;
-		}
-	}
-	qsort(changes, n, sizeof(*changes), by_time);
-	return n;
-}
-
-/* What was there at the start is known from the peak. */
-static double first_bytes(
-        const struct change *changes, size_t n, uint64_t peak_bytes)
-{
-	double used = 0, most = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		used += changes[i].bytes;
-		if (used > most)
-			most = used;
-	}
-	return (double)peak_bytes - most;
-}
-
-static int add_memory(json_t *list, const struct events *events,
-        const struct ts_graph *g, const struct ts_program *program,
+static int add_memory(json_t *list, const struct ts_trace_events *events,
+        const struct ts_program *program, const struct ts_choice *choice,
         double start, const struct ts_outcome *outcome, uint64_t limit_bytes)
 {
-	struct change *changes =
-	        calloc(2 * events->count + 1, sizeof(*changes));
-	struct round round = {.start = start,
-	        .op_end = calloc(g->n_ops + 1ull, sizeof(double)),
-	        .copied = calloc(g->profile->n_values + 1ull, sizeof(bool))};
-	int err = -ENOMEM;
+	struct ts_trace_change *changes;
+	double used;
+	size_t n;
 
-	if (changes && round.op_end && round.copied) {
-		double used;
-		size_t n;
+	if (ts_trace_memory(events, program, choice, start, outcome->peak_bytes,
+	            &changes, &n, &used))
+		return -ENOMEM;
+	json_array_append_new(list, counter("memory", 0, used));
+	for (size_t i = 0; i < n; i++) {
+		double at = changes[i].ns - start;
 
-		look(events, program, &round);
-		n = find_changes(events, g, program, &round, changes);
-		used = first_bytes(changes, n, outcome->peak_bytes);
-		for (size_t i = 0; i < n; i++) {
-			double at = changes[i].ns - start;
-
-			used += changes[i].bytes;
-			json_array_append_new(
-			        list, counter("memory", at > 0 ? at : 0, used));
-		}
+		used += changes[i].bytes;
 		json_array_append_new(
-		        list, counter("limit", 0, (double)limit_bytes));
-		json_array_append_new(
-		        list, counter("limit", (double)outcome->step_ns,
-		                      (double)limit_bytes));
-		err = 0;
+		        list, counter("memory", at > 0 ? at : 0, used));
 	}
 	free(changes);
-	free(round.op_end);
-	free(round.copied);
-	return err;
+	json_array_append_new(list, counter("limit", 0, (double)limit_bytes));
+	json_array_append_new(list, counter("limit", (double)outcome->step_ns,
+	                                    (double)limit_bytes));
+	return 0;
 }
 
-static json_t *timeline(const struct events *events, const struct ts_graph *g,
-        const struct ts_program *program, const struct ts_outcome *outcome,
+static json_t *timeline(const struct ts_trace_events *events,
+        const struct ts_graph *g, const struct ts_program *program,
+        const struct ts_choice *choice, const struct ts_outcome *outcome,
         uint64_t limit_bytes)
 {
 	double start = last_step_begin(events, program);
@@ -259,7 +145,7 @@ static json_t *timeline(const struct events *events, const struct ts_graph *g,
 	json_array_append_new(list, lane_name(TS_LANE_D2H, "copies out"));
 	json_array_append_new(list, lane_name(TS_LANE_H2D, "copies in"));
 	for (size_t i = 0; i < events->count; i++) {
-		const struct event *event = &events->items[i];
+		const struct ts_trace_event *event = &events->items[i];
 		char room[256];
 
 		if (event->end <= start)
@@ -270,7 +156,8 @@ static json_t *timeline(const struct events *events, const struct ts_graph *g,
 		                              sizeof(room)),
 		                      start));
 	}
-	if (add_memory(list, events, g, program, start, outcome, limit_bytes)) {
+	if (add_memory(list, events, program, choice, start, outcome,
+	            limit_bytes)) {
 		json_decref(list);
 		return NULL;
 	}
@@ -278,12 +165,14 @@ static json_t *timeline(const struct events *events, const struct ts_graph *g,
 }
 
 /* The whole file; NULL without memory. */
-static json_t *make_file(const struct events *events, const struct ts_graph *g,
-        const struct ts_plan *plan, const struct ts_program *program,
+static json_t *make_file(const struct ts_trace_events *events,
+        const struct ts_graph *g, const struct ts_plan *plan,
+        const struct ts_program *program, const struct ts_choice *choice,
         const struct ts_outcome *outcome)
 {
 	json_t *root = json_object();
-	json_t *list = timeline(events, g, program, outcome, plan->limit_bytes);
+	json_t *list = timeline(
+	        events, g, program, choice, outcome, plan->limit_bytes);
 
 	if (!root || !list) {
 		json_decref(root);
@@ -305,7 +194,7 @@ static int run_model(const struct ts_graph *g, const struct ts_plan *plan,
 {
 	/* As steps are enforced, copies begin after the last use. */
 	struct ts_model_options late = {.late_copies = true};
-	struct events events = {0};
+	struct ts_trace_events events = {0};
 	struct ts_outcome outcome;
 	struct ts_model *model;
 	int status = TS_EXIT_YES;
@@ -321,8 +210,8 @@ static int run_model(const struct ts_graph *g, const struct ts_plan *plan,
 		status =
 		        ts_cli_bad(NULL, "the plan does not fit its own limit");
 	} else {
-		*ret_trace = make_file(
-		        &events, g, plan, ts_model_program(model), &outcome);
+		*ret_trace = make_file(&events, g, plan,
+		        ts_model_program(model), choice, &outcome);
 		if (!*ret_trace)
 			status = ts_cli_bad(NULL, "out of memory");
 	}

@@ -105,6 +105,50 @@ class Report(unittest.TestCase):
         self.assertGreaterEqual(min(heights), line - 0.2)
         self.assertLess(min(heights), line + 40)
 
+    def test_memory_of_a_step_ends_as_it_began(self):
+        """What leaves comes back, what is dropped is made again."""
+        resident = 300 << 20
+        with open(self.profile, encoding="utf-8") as file:
+            profile = json.load(file)
+        profile["resident_bytes"] = resident
+        path, plan = f"{self.folder}/resident.json", f"{self.folder}/x.json"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(profile, file)
+        for options, made in ([], True), (["--no-replay"], False):
+            self.run_tapeswap(
+                "plan", path, "--limit", "40%", "-o", plan, *options
+            )
+            trace = json.loads(self.run_tapeswap("trace", path, plan))
+            with open(plan, encoding="utf-8") as file:
+                planned = json.load(file)
+            self.assertEqual(bool(planned["replays"]), made)
+            used = [
+                e["args"]["GiB"] * (1 << 30) for e in trace["traceEvents"]
+                if e["ph"] == "C" and e["name"] == "memory"
+            ]
+            self.assertAlmostEqual(used[0], used[-1], delta=1 << 20)
+            self.assertGreaterEqual(min(used), 0.9 * resident)
+            self.assertAlmostEqual(
+                max(used), planned["predicted"]["peak_bytes"], delta=1
+            )
+
+    def test_nothing_is_cut_off(self):
+        page = Page(self.text)
+        texts = page.all("text")
+        self.assertGreater(len(texts), 20)
+        for _, attributes, text in texts:
+            x, width = float(attributes["x"]), 7 * len(text)
+            left = x - width if attributes.get("class") == "end" else x
+            self.assertGreaterEqual(left, 0, text)
+            self.assertLessEqual(left + width, 1116, text)
+        # Numbers have units, and lines say what they are.
+        for _, _, text in texts:
+            if re.search(r"\d", text):
+                self.assertRegex(text, r"\d (ms|[KMG]iB)$")
+        said = " ".join(text for _, _, text in texts)
+        for words in "by this planner", "bound of any plan", "least limit":
+            self.assertIn(words, said)
+
     def test_timeline_has_compute_and_copies(self):
         rows = {e[1]["class"].split()[0] for e in Page(self.text).all("rect")}
         self.assertIn("lane0", rows)
@@ -115,7 +159,7 @@ class Report(unittest.TestCase):
         step = next(
             e[1]["d"] for e in page.all("path") if e[1]["class"] == "step"
         )
-        self.assertTrue(step.startswith("M1060.0 "), step)
+        self.assertTrue(step.startswith("M1096.0 "), step)
         self.assertGreaterEqual(step.count("L"), 3)
 
     def test_another_plan_is_refused(self):

@@ -4,6 +4,7 @@
 files that cannot be read or written. Usage: test_usage.py TAPESWAP.
 """
 
+import json
 import os
 import re
 import shutil
@@ -120,6 +121,38 @@ class Usage(unittest.TestCase):
                 self.check_error(
                     self.run_tapeswap(command, path, *self.limit(command)), why
                 )
+
+    def test_step_without_ops(self):
+        with open(self.profile, encoding="utf-8") as file:
+            profile = json.load(file)
+        profile.update(ops=[], values=[], signatures=[], regions=[], turns=[])
+        empty = f"{self.folder}/empty.json"
+        with open(empty, "w", encoding="utf-8") as file:
+            json.dump(profile, file)
+        for command in ONE + PAIR:
+            names = [empty] + [self.plan] * (command in PAIR)
+            self.check_error(
+                self.run_tapeswap(command, *names, *self.limit(command)),
+                "$.ops: the step is empty", hint=False,
+            )
+        os.unlink(empty)
+
+    def test_steps_of_no_time(self):
+        with open(self.profile, encoding="utf-8") as file:
+            profile = json.load(file)
+        for op in profile["ops"]:
+            op["duration_ns"] = 0
+        idle = f"{self.folder}/idle.json"
+        with open(idle, "w", encoding="utf-8") as file:
+            json.dump(profile, file)
+        for command in (
+            ["sweep", idle, "--limits", "90:100:10%"],
+            ["bound", idle, "--limit", "100%"], ["inspect", idle],
+        ):
+            done = self.run_tapeswap(*command)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("nan", done.stdout)
+        os.unlink(idle)
 
     def limit(self, command):
         return ["--limit", "50%"] if command in ("plan", "bound") else []
