@@ -94,6 +94,13 @@ CUresult ts_agent_before_unmanaged(size_t bytes, const char *what);
 void ts_agent_after_unmanaged(void);
 
 /*
+ * The driver may load code next. How much memory it takes for it is not told:
+ * there is room for the least piece that it takes. Not beside a plan, whose
+ * chunks would have to go for what mostly comes to nothing.
+ */
+void ts_agent_before_code(void);
+
+/*
  * An allocation from a stream-ordered pool (NULL: the current device's) is
  * about to be made: what the pool holds already takes no more memory. Memory
  * that goes back to a pool asks for nothing; it may help the next one.

@@ -9,6 +9,10 @@
 #include "agent/proof.h"
 #include "agent/recorder.h"
 #include "agent/remake.h"
+#include "runtime/enforce.h"
+
+/* The driver takes memory in pieces of this size. */
+#define CODE_BYTES (2ull << 20)
 
 bool ts_agent_alloc(
         size_t bytes, CUdeviceptr *ret_address, CUresult *ret_result)
@@ -118,16 +122,31 @@ CUresult ts_agent_before_unmanaged(size_t bytes, const char *what)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void ts_agent_after_unmanaged(void)
+/* NULL where there is none yet: this makes no pager. */
+static struct ts_pager *pager_here(void)
 {
-	struct ts_shortage ignored;
-	struct ts_pager *pager;
 	CUdevice device = -1;
 
-	/* Only where there is something to give: this makes no pager. */
 	if (ts_agent.ops->ctx_get_device(&device) != CUDA_SUCCESS)
-		return;
-	pager = ts_agent_pager(device);
+		return NULL;
+	return ts_agent_pager(device);
+}
+
+void ts_agent_before_code(void)
+{
+	struct ts_pager *pager = pager_here();
+	struct ts_shortage ignored;
+
+	if (pager && !ts_enforce_is_on(pager))
+		ts_pager_make_room(
+		        pager, CODE_BYTES, ts_agent_begin_flags(), &ignored);
+}
+
+void ts_agent_after_unmanaged(void)
+{
+	struct ts_pager *pager = pager_here();
+	struct ts_shortage ignored;
+
 	if (!pager)
 		return;
 	ts_pager_room_changed(pager);

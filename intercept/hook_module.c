@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Wrappers of loading code, which takes device memory of a size not told, and
- * of looking up its functions.
+ * of looking up its functions, which may load it.
  */
 #include "agent/agent.h"
 #include "intercept/driver.h"
@@ -14,6 +14,7 @@ CUresult ts_hook_cuModuleLoad(CUmodule *module, const char *fname)
 
 	if (!ts_enter())
 		return ts_driver.fn_cuModuleLoad(module, fname);
+	ts_agent_before_code();
 	rc = ts_driver.fn_cuModuleLoad(module, fname);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_file(*module, fname);
@@ -29,6 +30,7 @@ CUresult ts_hook_cuModuleLoadData(CUmodule *module, const void *image)
 
 	if (!ts_enter())
 		return ts_driver.fn_cuModuleLoadData(module, image);
+	ts_agent_before_code();
 	rc = ts_driver.fn_cuModuleLoadData(module, image);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_loaded(*module, image);
@@ -46,6 +48,7 @@ CUresult ts_hook_cuModuleLoadDataEx(CUmodule *module, const void *image,
 	if (!ts_enter())
 		return ts_driver.fn_cuModuleLoadDataEx(
 		        module, image, numOptions, options, optionValues);
+	ts_agent_before_code();
 	rc = ts_driver.fn_cuModuleLoadDataEx(
 	        module, image, numOptions, options, optionValues);
 	if (rc == CUDA_SUCCESS) {
@@ -62,6 +65,7 @@ CUresult ts_hook_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
 
 	if (!ts_enter())
 		return ts_driver.fn_cuModuleLoadFatBinary(module, fatCubin);
+	ts_agent_before_code();
 	rc = ts_driver.fn_cuModuleLoadFatBinary(module, fatCubin);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_loaded(*module, fatCubin);
@@ -82,6 +86,7 @@ CUresult ts_hook_cuLibraryLoadData(CUlibrary *library, const void *code,
 		return ts_driver.fn_cuLibraryLoadData(library, code, jitOptions,
 		        jitOptionsValues, numJitOptions, libraryOptions,
 		        libraryOptionValues, numLibraryOptions);
+	ts_agent_before_code();
 	rc = ts_driver.fn_cuLibraryLoadData(library, code, jitOptions,
 	        jitOptionsValues, numJitOptions, libraryOptions,
 	        libraryOptionValues, numLibraryOptions);
@@ -104,6 +109,7 @@ CUresult ts_hook_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
 		return ts_driver.fn_cuLibraryLoadFromFile(library, fileName,
 		        jitOptions, jitOptionsValues, numJitOptions,
 		        libraryOptions, libraryOptionValues, numLibraryOptions);
+	ts_agent_before_code();
 	rc = ts_driver.fn_cuLibraryLoadFromFile(library, fileName, jitOptions,
 	        jitOptionsValues, numJitOptions, libraryOptions,
 	        libraryOptionValues, numLibraryOptions);
@@ -154,9 +160,12 @@ CUresult ts_hook_cuModuleGetFunction(
 
 	if (!ts_enter())
 		return ts_driver.fn_cuModuleGetFunction(hfunc, hmod, name);
+	ts_agent_before_code();
 	rc = ts_driver.fn_cuModuleGetFunction(hfunc, hmod, name);
-	if (rc == CUDA_SUCCESS)
+	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_named(*hfunc, hmod, name);
+		ts_agent_after_unmanaged();
+	}
 	ts_leave();
 	return rc;
 }
@@ -181,9 +190,12 @@ CUresult ts_hook_cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 
 	if (!ts_enter())
 		return ts_driver.fn_cuLibraryGetModule(pMod, library);
+	ts_agent_before_code();
 	rc = ts_driver.fn_cuLibraryGetModule(pMod, library);
-	if (rc == CUDA_SUCCESS)
+	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_shared(*pMod, library);
+		ts_agent_after_unmanaged();
+	}
 	ts_leave();
 	return rc;
 }
@@ -194,9 +206,12 @@ CUresult ts_hook_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 
 	if (!ts_enter())
 		return ts_driver.fn_cuKernelGetFunction(pFunc, kernel);
+	ts_agent_before_code();
 	rc = ts_driver.fn_cuKernelGetFunction(pFunc, kernel);
-	if (rc == CUDA_SUCCESS)
+	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_same(*pFunc, kernel);
+		ts_agent_after_unmanaged();
+	}
 	ts_leave();
 	return rc;
 }

@@ -323,6 +323,16 @@ uint64_t ts_enforce_astray(struct ts_pager *pager)
 	return pager->enforce ? take(pager, &pager->enforce->astray) : 0;
 }
 
+bool ts_enforce_is_on(struct ts_pager *pager)
+{
+	bool is_on;
+
+	ts_mutex_lock(&pager->lock);
+	is_on = pager->enforce != NULL;
+	ts_mutex_unlock(&pager->lock);
+	return is_on;
+}
+
 uint64_t ts_enforce_missed(struct ts_pager *pager)
 {
 	return pager->enforce ? take(pager, &pager->enforce->missed) : 0;

@@ -49,6 +49,9 @@ int ts_enforce_survey(
 int ts_enforce_adopt(struct ts_pager *pager, const struct ts_page_plan *plan,
         uint32_t index);
 
+/* True while a plan is in force. */
+bool ts_enforce_is_on(struct ts_pager *pager);
+
 /*
  * Waits for all that the program has issued on the pager's memory, and for the
  * pager's own copies. 0; -EAGAIN where that is not done in TS_WAIT_NS,

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Fills what the limit leaves, then has code loaded that takes memory of the
+ * driver's own. Its argument says by which call: "module" or "kernel", which
+ * loads a library's code once its kernel is asked for.
+ */
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/simgpu/clients/code_images.h"
+
+#define BLOCK_BYTES (32u << 20)
+#define BLOCKS      9
+
+static void must(int status, const char *what)
+{
+	if (!status)
+		return;
+	fprintf(stderr, "%s: %d\n", what, status);
+	exit(1);
+}
+
+#define MUST(call) must((int)(call), #call)
+
+int main(int argc, char **argv)
+{
+	static const uint32_t sizes[] = {8};
+	const struct image_kernel image = {.name = "fill",
+	        .param_bytes = sizes,
+	        .n_params = 1,
+	        .regs = 32};
+	const struct image_variable variable = {
+	        .name = "table", .bytes = 1u << 20};
+	struct buffer cubin = image_cubin(80, &image, 1, &variable, 1);
+	CUdeviceptr blocks[BLOCKS];
+	CUlibrary library;
+	CUfunction function;
+	CUcontext context;
+	CUkernel kernel;
+	CUmodule module;
+
+	must(argc != 2, "arguments");
+	MUST(cuInit(0));
+	MUST(cuDevicePrimaryCtxRetain(&context, 0));
+	MUST(cuCtxSetCurrent(context));
+	for (int i = 0; i < BLOCKS; i++) {
+		MUST(cuMemAlloc(&blocks[i], BLOCK_BYTES));
+		MUST(cuMemsetD8(blocks[i], (unsigned char)i, BLOCK_BYTES));
+	}
+	if (!strcmp(argv[1], "module")) {
+		MUST(cuModuleLoadData(&module, cubin.data));
+	} else {
+		MUST(cuLibraryLoadData(
+		        &library, cubin.data, NULL, NULL, 0, NULL, NULL, 0));
+		MUST(cuLibraryGetKernel(&kernel, library, "fill"));
+		MUST(cuKernelGetFunction(&function, kernel));
+	}
+	for (int i = 0; i < BLOCKS; i++) {
+		unsigned char last = 0;
+
+		MUST(cuMemcpyDtoH(&last, blocks[i] + BLOCK_BYTES - 1, 1));
+		must(last != i, "content");
+	}
+	buffer_free(&cubin);
+	return 0;
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Memory that code takes when it is loaded keeps within the limit.
+
+Usage: test_late_code.py LIBRARY PROGRAM SIMGPU [TEST...]
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import preloaded
+
+LIBRARY, PROGRAM, SIMGPU = preloaded.arguments(3)
+MIB = 1 << 20
+
+
+class LateCode(unittest.TestCase):
+    def report(self, way, **settings):
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "report.json"
+            done = preloaded.run(
+                [PROGRAM, way],
+                LIBRARY,
+                SIMGPU,
+                SIMGPU_CONTENT="exact",
+                SIMGPU_REPORT=str(report),
+                **settings,
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(report.read_text(encoding="utf-8"))
+
+    def check(self, way):
+        alone = self.report(way, TAPESWAP_MODE="off")
+        code = alone["physical_peak_bytes"] - 9 * 32 * MIB
+        self.assertGreater(code, alone["context_bytes"], "no memory for code")
+        for limit in 288 * MIB, 289 * MIB - 4096:
+            seen = self.report(way, TAPESWAP_LIMIT=str(limit))
+            self.assertLessEqual(seen["physical_peak_bytes"], limit)
+            # All of it but what was kept free for code.
+            self.assertGreater(seen["physical_peak_bytes"], limit - 3 * MIB)
+
+    def test_module(self):
+        self.check("module")
+
+    def test_kernel(self):
+        self.check("kernel")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
