@@ -126,6 +126,7 @@ REMADE_CASES = (
     "torch/remade/planned",
     "torch/remade/disturbed",
     "torch/remade/streams",
+    "torch/remade/apart",
 )
 REMADE_DETECTORS = tuple(
     Detector(

@@ -389,6 +389,25 @@ def disturbed(spec, content, percent):
     expect(found["early"] > 0, f"nothing was needed early: {found}")
 
 
+def beside(spec, percent):
+    """Values of two streams that do not wait for each other are made again by
+    a plan, with scratch that they have by turns: no race, the same output."""
+    unlimited = run_once(plain(spec, "tags"))
+    limit = share_of_peak(unlimited.report, percent)
+    outcome = run(planning(spec, limit, "tags", "1"))
+    peak = outcome.report["physical_peak_bytes"]
+    expect(peak <= limit, f"physical peak {peak} over {limit}")
+    expect_equal(printed(outcome), printed(unlimited), "output")
+    found, made = outcome.status.get("remade"), outcome.plan["made_again"]
+    print(f"  {found}\n  {made}")
+    expect(found, f"nothing was given up\n{outcome.err[-1000:]}")
+    expect_equal(found["failed"] + found["kept"], 0, f"{found}")
+    expect_equal(found["made_again"], found["given_up"], "made again")
+    expect(found["given_up"] >= 3 * made["values"], f"steps: {found}")
+    expect(made["scratch_bytes"] > 0, f"no scratch: {made}")
+    expect(found["launches"] > found["made_again"], f"no scratch: {found}")
+
+
 def all_cases():
     gpt = Spec(
         TRAIN_GPT,
@@ -426,6 +445,7 @@ def all_cases():
     )
     between = Spec(WORKLOADS / "disturbed.py")
     by_turns = Spec(WORKLOADS / "disturbed.py", ("--streams", "--layers", 8))
+    apart = Spec(WORKLOADS / "apart.py")
     small = Spec(
         WORKLOADS / "disturbed.py",
         ("--layers", 4, "--batch", 1024, "--width", 512),
@@ -485,6 +505,7 @@ def all_cases():
             lambda: disturbed(by_turns, "tags", 50),
             full=True,
         ),
+        Case("torch/remade/apart", lambda: beside(apart, 50), full=True),
         Case(
             "torch/remade/disturbed-exact",
             lambda: disturbed(small, "exact", 60),
