@@ -438,6 +438,36 @@ static bool writes(uint32_t index)
 	       step->devices[0].values.use_write[use] != TS_NONE;
 }
 
+/* Did words that are no operands lead there in the step that was proved? */
+static bool was_doubted(const struct ts_kept_use *leaf)
+{
+	const struct ts_recording *step = &ts_remake.closures->step->step;
+	const struct ts_rec_op *rec = &step->ops[ts_remake.at];
+
+	for (uint32_t k = 0; k < rec->doubt_count; k++) {
+		const struct ts_rec_block *block =
+		        &step->blocks[ts_recording_use(
+		                step, rec, rec->use_count + k)
+		                              ->block];
+
+		if (block->address < leaf->address + leaf->bytes &&
+		        leaf->address < block->address + block->bytes)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * May the op write the leaf @kept by its use @use, before which it has so many
+ * that are @recorded? What words led to that are no operands was looked at
+ * when it was proved: leaves were the same after it.
+ */
+static bool may_write(const struct ts_kept_use *kept, const struct ts_use *use,
+        uint32_t recorded)
+{
+	return use->doubtful ? !was_doubted(kept) : writes(recorded);
+}
+
 /*
  * Does the op touch the value, or memory of a leaf that was freed, or write a
  * leaf? Where the step has it so that is no leaf: another block came.
@@ -458,7 +488,8 @@ static bool disturbs(const struct ts_op *op, const struct ts_given_up *item)
 		for (unsigned int k = 0; k < item->leaf_count; k++)
 			if (overlap(&item->leaves[k], use) &&
 			        (item->leaves[k].serial != use->serial ||
-			                writes(index)))
+			                may_write(
+			                        &item->leaves[k], use, index)))
 				return true;
 	}
 	return false;

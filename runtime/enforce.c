@@ -25,9 +25,14 @@ static bool may_come(
 		return true;
 	/*
 	 * Its blocks are gone, though the plan has not let it go yet, or what
-	 * is not in the plan had it come back: the plan has it away.
+	 * is not in the plan had it come back: the plan has it away. It makes
+	 * way for one: chunks may have changed hands, so that two want it.
 	 */
-	return may_leave(tenant) && !ts_pages_add(leaving, tenant);
+	if (tenant->chosen || !may_leave(tenant) ||
+	        ts_pages_add(leaving, tenant))
+		return false;
+	tenant->chosen = true;
+	return true;
 }
 
 /* Notes pages of one move: to leave in victims, to come in missing. */
@@ -66,6 +71,8 @@ static int flush(struct ts_pager *pager)
 	struct ts_shortage shortage = {0};
 	int rc = 0;
 
+	for (size_t i = 0; i < pager->victims.count; i++)
+		pager->victims.items[i]->chosen = false;
 	if (pager->victims.count)
 		rc = ts_pager_evict(pager, &shortage);
 	/* What lies in a chunk without a copy out is over at these points. */

@@ -17,8 +17,12 @@ from harness import ROOT, TRAIN_GPT, WORKLOADS, Spec, run_once
 from planned import (
     GPT,
     SHARES,
+    check_declined,
     check_plan,
+    large_models,
+    losses,
     run_at,
+    run_by_plan,
     share_of_peak,
     step_ms,
     with_steps,
@@ -27,10 +31,15 @@ from runner import Case, expect
 
 # Steps of a run: the plan without replays, the proofs, and a few by the plan.
 JOINT_STEPS, STEPS = 30, 14
+# Of one in which it is first seen whether a proof pays.
+ASKED_STEPS = 36
 # Another run's steps, whose pages lie elsewhere.
 TOLERANCE = 1.01
 # Of the bound, where there is room for half of the activations.
 NEAR = 1.03
+LARGE = ("gpt2-xl", "llama-7b", "vgg16", "resnet50")
+# Where so little is left, large models have values made again and swap, too.
+MUST_REPLAY = 20
 
 
 @dataclasses.dataclass
@@ -159,6 +168,42 @@ def compared(model, shares):
     )
 
 
+def large(spec, percent):
+    """A large model with no setting for it: within the limit, the same losses,
+    in the time that the plan says; what is given up is made again."""
+    unlimited = run_once(with_steps(spec, 3))
+    limit = share_of_peak(unlimited.report, percent)
+    spec = with_settings(
+        with_steps(spec, ASKED_STEPS), ("TAPESWAP_LOG", "debug")
+    )
+    outcome, limit = run_by_plan(spec, limit)
+    peak = outcome.report["physical_peak_bytes"]
+    expect(peak <= limit, f"physical peak {peak} over {limit}")
+    expect_equal(
+        losses(outcome)[:3], losses(unlimited)[:3], "losses under the limit"
+    )
+    found = outcome.status.get("remade") or {}
+    print(f"  {percent} %: {step_ms(outcome)} ms, {found}")
+    for name in "failed", "kept", "early":
+        expect_equal(found.get(name, 0), 0, f"{name}: {found}")
+    expect_equal(
+        found.get("made_again"), found.get("given_up"), "made again"
+    )
+    if check_declined(outcome):
+        return
+    check_plan(outcome, percent)
+    made = outcome.plan.get("made_again")
+    print(f"  {made}")
+    if percent > MUST_REPLAY:
+        return
+    expect(outcome.plan["swap_bytes"] > 0, "nothing is swapped")
+    expect(outcome.plan["replay_ns"] > 0, "nothing is made again")
+    expect(
+        outcome.plan["predicted"]["step_ns"] < made["without_ns"],
+        f"no shorter than without: {made}",
+    )
+
+
 def models():
     language = WORKLOADS / "language_model.py"
     tags = (("SIMGPU_CONTENT", "tags"),)
@@ -203,4 +248,14 @@ def all_cases():
             alone=True,
         )
         for model in models()
+    ] + [
+        Case(
+            f"torch/joint/large/{name}/{percent}",
+            lambda s=spec, p=percent: large(s, p),
+            full=True,
+            alone=True,
+        )
+        for name, spec in large_models().items()
+        if name in LARGE
+        for percent in (40, 20)
     ]

@@ -473,6 +473,34 @@ START_TEST(pages_in_use_do_not_leave)
 END_TEST
 
 /* A page that is used out of turn is still there for who comes later. */
+/* As after chunks have changed hands: several pages come into one at once. */
+START_TEST(pages_that_want_one_chunk_lose_nothing)
+{
+	struct ts_plan_hold holds[LAYERS + 3];
+	uint32_t *chunks, from, n = 0;
+
+	start(80);
+	ts_page_plan_finish(&model.plan);
+	holds[n++] = hold(parameter(), 0, OPS);
+	for (int i = 0; i < LAYERS; i++)
+		holds[n++] = hold(layer(i), 1, OPS - 1);
+	plan_for(holds, n);
+	chunks = model.plan.chunk_of;
+	from = model.plan.n_pages - LAYERS * BLOCK / PAGE;
+	for (uint32_t i = from; i < model.plan.n_pages; i++)
+		chunks[i] = chunks[i % (BLOCK / PAGE)];
+	step_by_pager();
+	adopt();
+	for (int step = 0; step < 3; step++)
+		for (int i = 0; i < OPS; i++) {
+			ts_enforce_op(pager, (uint32_t)i);
+			op(i);
+		}
+	ck_assert_uint_gt(ts_enforce_astray(pager), 0);
+	end();
+}
+END_TEST
+
 START_TEST(stale_plan_costs_time_only)
 {
 	start(40);
@@ -529,6 +557,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, pages_used_off_the_plan_make_way_again);
 	tcase_add_test(tests, pages_that_do_not_move_do_not_share);
 	tcase_add_test(tests, pages_in_use_do_not_leave);
+	tcase_add_test(tests, pages_that_want_one_chunk_lose_nothing);
 	tcase_add_test(tests, stale_plan_costs_time_only);
 	tcase_add_test(tests, every_failing_call_is_made_good);
 }
