@@ -18,6 +18,7 @@
 #include "agent/proof.h"
 #include "agent/status.h"
 #include "agent/virtual.h"
+#include "runtime/driver_time.h"
 #include "runtime/vmm_calls.h"
 
 #define UNIT_BYTES (2ull << 20)
@@ -85,6 +86,8 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 	if (!check_files(config))
 		return TS_AGENT_REFUSED;
 	ops = ts_vmm_counted(ops);
+	if (ts_log_enabled(TS_LOG_DEBUG))
+		ops = ts_driver_timed(ops);
 	ts_agent.ops = ops;
 	ts_agent.host_limit_bytes = config->host_limit.unit == TS_LIMIT_BYTES
 	                                    ? config->host_limit.value

@@ -17,6 +17,7 @@
 
 #include "agent/observed.h"
 #include "agent/op.h"
+#include "runtime/enforce.h"
 
 /* Before ts_profiler_init(). */
 void ts_planned_init(void);
@@ -52,6 +53,8 @@ struct ts_planned_figures {
 	 * the end of the step before to their ends.
 	 */
 	uint64_t steady_steps, steady_vmm_calls;
+	/* And what moved meanwhile. */
+	struct ts_enforce_work steady;
 };
 
 /* plan.json with what was measured; NULL where there is no plan. */

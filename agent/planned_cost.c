@@ -5,6 +5,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/log.h"
+#include "runtime/driver_time.h"
 
 /* Times of ops without a move are counted to so many ns, up to so many. */
 #define CLASS_NS 4
@@ -13,12 +14,19 @@
 static struct {
 	uint64_t ops, ns; /* of the step so far */
 	uint64_t mean_ns; /* least of a step */
+	/* Of the driver's calls that takes time itself: in every other step. */
+	bool by_driver;
+	uint64_t driver_ns; /* likewise */
 	uint64_t idle_ops, idle[CLASSES];
 } state;
 
 uint64_t ts_planned_cost_begin(void)
 {
-	return ts_log_enabled(TS_LOG_DEBUG) ? ts_now_ns() : 0;
+	if (!ts_log_enabled(TS_LOG_DEBUG))
+		return 0;
+	if (state.by_driver)
+		ts_driver_time_start();
+	return ts_now_ns();
 }
 
 void ts_planned_cost_op(uint64_t begin_ns, bool moved)
@@ -27,8 +35,12 @@ void ts_planned_cost_op(uint64_t begin_ns, bool moved)
 
 	if (!begin_ns)
 		return;
-	took_ns = ts_now_ns() - begin_ns;
 	state.ops++;
+	if (state.by_driver) {
+		state.ns += ts_driver_time_stop();
+		return;
+	}
+	took_ns = ts_now_ns() - begin_ns;
 	state.ns += took_ns;
 	if (moved)
 		return;
@@ -40,9 +52,12 @@ void ts_planned_cost_op(uint64_t begin_ns, bool moved)
 void ts_planned_cost_step(bool left)
 {
 	uint64_t mean_ns = state.ops ? state.ns / state.ops : 0;
+	uint64_t *least = state.by_driver ? &state.driver_ns : &state.mean_ns;
 
-	if (!left && mean_ns && (!state.mean_ns || mean_ns < state.mean_ns))
-		state.mean_ns = mean_ns;
+	if (!left && mean_ns && (!*least || mean_ns < *least))
+		*least = mean_ns;
+	if (!left)
+		state.by_driver = !state.by_driver;
 	state.ops = 0;
 	state.ns = 0;
 }
@@ -51,7 +66,8 @@ void ts_planned_cost_read(struct ts_planned_cost *ret)
 {
 	uint64_t below = 0;
 
-	*ret = (struct ts_planned_cost){.mean_ns = state.mean_ns};
+	*ret = (struct ts_planned_cost){
+	        .mean_ns = state.mean_ns, .driver_ns = state.driver_ns};
 	if (!state.idle_ops)
 		return;
 	for (uint64_t slot = 0; 2 * below < state.idle_ops; slot++) {

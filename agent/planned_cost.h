@@ -17,6 +17,8 @@ struct ts_planned_cost {
 	 */
 	uint64_t idle_ns;
 	uint64_t mean_ns; /* an op, in the step where that was least */
+	/* The same of the driver's part, of other steps. */
+	uint64_t driver_ns;
 };
 
 /* Now, or 0 where nothing is to be timed. */

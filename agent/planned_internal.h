@@ -68,9 +68,11 @@ struct ts_planned {
 	struct ts_planned_entry *torn;
 	uint64_t torn_number; /* its number: it may have gone since */
 	uint32_t torn_at, torn_ops;
-	bool mending;         /* the step at hand was taken up like this */
-	unsigned int mended;  /* so often since a step went by whole */
-	uint64_t vmm_calls;   /* when the last of these ended */
+	bool mending;        /* the step at hand was taken up like this */
+	unsigned int mended; /* so often since a step went by whole */
+	/* When the last of these ended. */
+	uint64_t vmm_calls;
+	struct ts_enforce_work work;
 	uint64_t other_bytes; /* that others had when it was */
 	uint64_t others_now;  /* as they were asked for last */
 	bool others_known;    /* they were, and were not looked at */

@@ -30,6 +30,9 @@ json_t *ts_planned_status(void)
 	        {"astray", figures->astray},
 	        {"steady_steps", figures->steady_steps},
 	        {"steady_vmm_calls", figures->steady_vmm_calls},
+	        {"steady_moved_pages", figures->steady.pages},
+	        {"steady_copies", figures->steady.copies},
+	        {"steady_copied_bytes", figures->steady.copied_bytes},
 	};
 	struct ts_planned_cost cost;
 	json_t *json;
@@ -46,6 +49,8 @@ json_t *ts_planned_status(void)
 		        json_integer((json_int_t)cost.idle_ns));
 		json_object_set_new(json, "mean_op_ns",
 		        json_integer((json_int_t)cost.mean_ns));
+		json_object_set_new(json, "driver_op_ns",
+		        json_integer((json_int_t)cost.driver_ns));
 	}
 	return json;
 }

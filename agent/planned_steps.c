@@ -399,17 +399,31 @@ static bool begin_step(struct ts_pager *pager)
 	return take_up(pager);
 }
 
+static void add_work(const struct ts_enforce_work *work)
+{
+	struct ts_enforce_work *sum = &ts_planned.figures.steady;
+	const struct ts_enforce_work *before = &ts_planned.work;
+
+	sum->pages += work->pages - before->pages;
+	sum->copies += work->copies - before->copies;
+	sum->copied_bytes += work->copied_bytes - before->copied_bytes;
+}
+
 /* Lock held. */
-static void count_vmm_calls(void)
+static void count_step(struct ts_pager *pager)
 {
 	uint64_t calls = ts_vmm_calls();
+	struct ts_enforce_work work;
 
+	ts_enforce_work(pager, &work);
 	if (ts_planned.in_row++ >= SETTLING) {
 		ts_planned.figures.steady_steps++;
 		ts_planned.figures.steady_vmm_calls +=
 		        calls - ts_planned.vmm_calls;
+		add_work(&work);
 	}
 	ts_planned.vmm_calls = calls;
+	ts_planned.work = work;
 	if (ts_planned.in_row % MEMORY_STEPS == MEMORY_STEPS - 1)
 		atomic_store(&ts_planned.asks, true);
 }
@@ -432,7 +446,7 @@ static void end_step(struct ts_pager *pager)
 	if (ts_planned.stand != TS_PLANNED_ON)
 		return;
 	ts_planned_cost_step(false);
-	count_vmm_calls();
+	count_step(pager);
 	ts_planned.figures.steps++;
 	ts_planned.joined = false;
 	ts_planned.restless = 0;

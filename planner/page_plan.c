@@ -28,7 +28,8 @@ struct span {
 struct work {
 	const struct ts_page_plan_input *in;
 	struct ts_page_plan *plan;
-	uint64_t *cuts; /* page-aligned addresses at which strips begin */
+	uint64_t *cuts; /* page-aligned addresses at which strips may begin */
+	uint64_t *held; /* by cut: which holds there are from it to the next */
 	uint32_t n_cuts;
 	/* Strips with the same spans one after the other. */
 	struct ts_pack_run *runs;
@@ -47,6 +48,7 @@ void ts_page_plan_finish(struct ts_page_plan *plan)
 	free(plan->strips);
 	free(plan->stays);
 	free(plan->chunk_of);
+	free(plan->apart);
 	memset(plan, 0, sizeof(*plan));
 }
 
@@ -184,6 +186,38 @@ static uint32_t join(struct ts_plan_stay *stays, uint32_t n)
 	return kept;
 }
 
+/* A number for hold @index that sums of others are not. */
+static uint64_t mark_of(uint32_t index)
+{
+	uint64_t mark = (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+	mark = (mark ^ mark >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	mark = (mark ^ mark >> 27) * UINT64_C(0x94d049bb133111eb);
+	return mark ^ mark >> 31;
+}
+
+static bool begins_segment(
+        const struct ts_page_plan_input *in, uint64_t address)
+{
+	return !in->anywhere && ts_plan_segment_at(in->segments, in->n_segments,
+	                                address, in->page_bytes)
+	                                        ->base == address;
+}
+
+/* What @cut begins goes on as the last strip does, which ends there. */
+static bool goes_on(const struct work *work, uint32_t cut)
+{
+	const struct ts_page_plan *plan = work->plan;
+	const struct ts_plan_strip *last;
+
+	if (!plan->n_strips || work->held[cut] != work->held[cut - 1])
+		return false;
+	last = &plan->strips[plan->n_strips - 1];
+	return last->address + last->pages * plan->page_bytes ==
+	               work->cuts[cut] &&
+	       !begins_segment(work->in, work->cuts[cut]);
+}
+
 /* Strips between cuts that something holds, with their stays. */
 static int make_strips(struct work *work)
 {
@@ -193,8 +227,11 @@ static int make_strips(struct work *work)
 	uint64_t from, end, total = 0;
 	uint32_t made = 0;
 
-	if (!first)
+	work->held = calloc(work->n_cuts + 1ull, sizeof(*work->held));
+	if (!first || !work->held) {
+		free(first);
 		return -ENOMEM;
+	}
 	for (int pass = 0; pass < 2; pass++) {
 		for (uint32_t i = 0; i < in->n_holds; i++) {
 			const struct ts_plan_hold *hold = &in->holds[i];
@@ -206,6 +243,7 @@ static int make_strips(struct work *work)
 			for (; work->cuts[cut] < end; cut++) {
 				if (!pass) {
 					first[cut + 2]++;
+					work->held[cut] += mark_of(i);
 					total++;
 					continue;
 				}
@@ -242,6 +280,12 @@ static int make_strips(struct work *work)
 		if (pages > MAX_PAGES - plan->n_pages) {
 			free(first);
 			return -E2BIG;
+		}
+		if (goes_on(work, c)) {
+			plan->strips[plan->n_strips - 1].pages +=
+			        (uint32_t)pages;
+			plan->n_pages += (uint32_t)pages;
+			continue;
 		}
 		n = join(plan->stays + first[c], n);
 		memmove(plan->stays + made, plan->stays + first[c],
@@ -535,6 +579,27 @@ static int find_packing(struct work *work, struct ts_packing *ret_packing)
 	return 0;
 }
 
+/* Where no strip has a chunk and the one before it side by side. */
+static int find_joints(struct ts_page_plan *plan)
+{
+	plan->apart = calloc(plan->n_chunks + 1ull, sizeof(*plan->apart));
+	if (!plan->apart)
+		return -ENOMEM;
+	for (uint32_t s = 0; s < plan->n_strips; s++) {
+		const struct ts_plan_strip *strip = &plan->strips[s];
+		const uint32_t *chunks = plan->chunk_of + strip->first_page;
+
+		for (uint32_t i = 0; i < strip->pages; i++) {
+			if (!i || chunks[i - 1] + 1 != chunks[i])
+				plan->apart[chunks[i]] = true;
+			if (i + 1 == strip->pages ||
+			        chunks[i] + 1 != chunks[i + 1])
+				plan->apart[chunks[i] + 1] = true;
+		}
+	}
+	return 0;
+}
+
 static int assign_all(struct work *work)
 {
 	struct ts_page_plan *plan = work->plan;
@@ -558,7 +623,9 @@ static int assign_all(struct work *work)
 			chunks[k] = piece->first_chunk + k;
 	}
 	ts_packing_finish(&packing);
-	return plan->chunk_of || work->in->may_remap ? 0 : -ENOMEM;
+	if (work->in->may_remap)
+		return 0;
+	return plan->chunk_of ? find_joints(plan) : -ENOMEM;
 }
 
 static bool well_formed(const struct ts_page_plan_input *in)
@@ -604,6 +671,7 @@ int ts_page_plan_find(
 	if (!err)
 		err = assign_all(&work);
 	free(work.cuts);
+	free(work.held);
 	free(work.runs);
 	free(work.first_page);
 	free(work.spans);

@@ -36,7 +36,7 @@ struct ts_plan_stay {
 	uint32_t from_tick, free_tick;
 };
 
-/* Pages side by side with the same stays. */
+/* Pages side by side that the same holds are for. */
 struct ts_plan_strip {
 	uint64_t address;
 	uint32_t pages;
@@ -52,6 +52,12 @@ struct ts_page_plan {
 	struct ts_plan_stay *stays; /* of a strip ascending, apart */
 	uint32_t n_stays;
 	uint32_t *chunk_of; /* by page; NULL unless static */
+	/*
+	 * By chunk, and one past the last: false where whoever has it has the
+	 * one before it under the page before, in the same strip. What is not
+	 * apart can be one piece of memory. NULL: all are.
+	 */
+	bool *apart;
 	uint32_t n_pages;
 	uint32_t n_chunks;
 	uint32_t peak_pages; /* no assignment needs fewer chunks */

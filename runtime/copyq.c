@@ -20,19 +20,23 @@ void ts_copyq_finish(struct ts_copyq *queue, bool driver_alive)
 	}
 	memset(queue->events, 0, sizeof(queue->events));
 	queue->stream = NULL;
+	queue->waits = (struct ts_fence){0};
 }
 
 CUresult ts_copyq_start(struct ts_copyq *queue)
 {
 	CUresult rc = CUDA_SUCCESS;
 
+	/* It is made last. */
+	if (queue->stream)
+		return rc;
 	for (int i = 0; i < TS_COPYQ_EVENTS && rc == CUDA_SUCCESS; i++)
 		if (!queue->events[i])
 			rc = ts_gpu_said("cuEventCreate",
 			        queue->ops->event_create(&queue->events[i],
 			                CU_EVENT_DISABLE_TIMING));
 	/* Non-blocking: the program may well work on the legacy stream. */
-	if (rc == CUDA_SUCCESS && !queue->stream)
+	if (rc == CUDA_SUCCESS)
 		rc = ts_gpu_said("cuStreamCreate",
 		        queue->ops->stream_create(
 		                &queue->stream, CU_STREAM_NON_BLOCKING));

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "agent/base/lock.h"
+#include "runtime/fence.h"
 #include "runtime/ops.h"
 
 #define TS_COPYQ_EVENTS 256 /* batches that can be under way at once */
@@ -24,6 +25,8 @@ struct ts_copyq {
 	CUevent events[TS_COPYQ_EVENTS]; /* of batch n: events[n % size] */
 	uint64_t issued;                 /* number of the last batch */
 	uint64_t done; /* every batch up to this one is known to be done */
+	/* What comes next on the stream waits for already; guarded by gate. */
+	struct ts_fence waits;
 };
 
 void ts_copyq_init(struct ts_copyq *queue, const struct ts_gpu_ops *ops);

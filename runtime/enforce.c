@@ -35,13 +35,28 @@ static bool may_come(
 	return true;
 }
 
+/* Segments are gone since, and what the moves were in may be among them. */
+static void forget_segments(struct ts_pager *pager, struct ts_enforce *enforce)
+{
+	for (uint32_t i = 0; i < enforce->first_move[enforce->n_ops]; i++)
+		enforce->moves[i].segment = NULL;
+	for (uint32_t i = 0; i < enforce->n_strips; i++)
+		enforce->strips[i].segment = NULL;
+	enforce->removed = pager->removed;
+}
+
 /* Notes pages of one move: to leave in victims, to come in missing. */
 static void collect(struct ts_pager *pager, struct ts_enforce *enforce,
-        const struct ts_plan_move *move)
+        struct ts_plan_move *move)
 {
-	struct ts_segment *segment =
-	        ts_segment_of(&pager->segments, move->address);
+	struct ts_segment *segment;
 	size_t at, end;
+
+	if (enforce->removed != pager->removed)
+		forget_segments(pager, enforce);
+	if (!move->segment)
+		move->segment = ts_segment_of(&pager->segments, move->address);
+	segment = move->segment;
 
 	if (!segment)
 		return;
@@ -66,13 +81,14 @@ static void collect(struct ts_pager *pager, struct ts_enforce *enforce,
 }
 
 /* What was noted goes, and comes. Gate and lock held, let go meanwhile. */
-static int flush(struct ts_pager *pager)
+static int flush(struct ts_pager *pager, struct ts_enforce *enforce)
 {
 	struct ts_shortage shortage = {0};
 	int rc = 0;
 
 	for (size_t i = 0; i < pager->victims.count; i++)
 		pager->victims.items[i]->chosen = false;
+	enforce->moved += pager->victims.count + pager->missing.count;
 	if (pager->victims.count)
 		rc = ts_pager_evict(pager, &shortage);
 	/* What lies in a chunk without a copy out is over at these points. */
@@ -86,25 +102,31 @@ static int flush(struct ts_pager *pager)
 }
 
 int ts_enforce_move(struct ts_pager *pager, struct ts_enforce *enforce,
-        const struct ts_plan_move *moves, uint32_t count, bool take)
+        struct ts_plan_move *moves, uint32_t count, bool take)
 {
 	const struct ts_pages *pages = take ? &pager->missing : &pager->victims;
+	uint64_t bytes = 0;
 	int rc = 0;
 
 	pager->victims.count = 0;
 	pager->missing.count = 0;
 	for (uint32_t i = 0; i < count && !rc; i++) {
+		size_t before = pages->count;
+
 		if (moves[i].take != take)
 			continue;
 		collect(pager, enforce, &moves[i]);
+		for (size_t k = before; k < pages->count; k++)
+			bytes += pages->items[k]->bytes;
 		/* What moves at once is one value: who needs it waits for no
 		 * other. */
 		if ((i + 1 == count || moves[i + 1].tick != moves[i].tick) &&
-		        pages->count * pager->unit_bytes >=
-		                TS_ENFORCE_BATCH_BYTES)
-			rc = flush(pager);
+		        bytes >= TS_ENFORCE_BATCH_BYTES) {
+			rc = flush(pager, enforce);
+			bytes = 0;
+		}
 	}
-	return rc ? rc : flush(pager);
+	return rc ? rc : flush(pager, enforce);
 }
 
 /* ------------------------------------------------------------- off the plan */
@@ -159,8 +181,9 @@ static int note_displaced(
 		enforce->displaced = more;
 		enforce->displaced_room = room;
 	}
-	enforce->displaced[n] = (struct ts_plan_move){
-	        .address = page->address, .pages = 1, .take = true};
+	enforce->displaced[n] = (struct ts_plan_move){.address = page->address,
+	        .pages = (uint32_t)page->count,
+	        .take = true};
 	atomic_store(&enforce->n_displaced, n + 1);
 	return 0;
 }
@@ -245,7 +268,7 @@ static int bring_back(
 	pager->missing.count = 0;
 	pager->slow_number++;
 	for (size_t i = 0; i < n; i++) {
-		const struct ts_plan_move *move = &enforce->displaced[i];
+		struct ts_plan_move *move = &enforce->displaced[i];
 		const struct ts_plan_move *strip =
 		        strip_of(pager, move->address);
 
@@ -254,14 +277,14 @@ static int bring_back(
 		                index))
 			collect(pager, enforce, move);
 	}
-	return flush(pager);
+	return flush(pager, enforce);
 }
 
 /* ------------------------------------------------------------ by the plan */
 
 /* Op @index comes next. */
 static void move_all(struct ts_pager *pager, struct ts_enforce *enforce,
-        uint32_t index, const struct ts_plan_move *moves, uint32_t count)
+        uint32_t index, struct ts_plan_move *moves, uint32_t count)
 {
 	bool entered;
 	int rc;
@@ -323,6 +346,19 @@ static uint64_t take(struct ts_pager *pager, uint64_t *count)
 	*count = 0;
 	ts_mutex_unlock(&pager->lock);
 	return taken;
+}
+
+void ts_enforce_work(struct ts_pager *pager, struct ts_enforce_work *ret_work)
+{
+	const struct ts_pager_stats *stats = &pager->stats;
+
+	ts_mutex_lock(&pager->lock);
+	*ret_work = (struct ts_enforce_work){
+	        .pages = pager->enforce ? pager->enforce->moved : 0,
+	        .copies = stats->copies_out + stats->copies_in,
+	        .copied_bytes = stats->out_bytes + stats->in_bytes,
+	};
+	ts_mutex_unlock(&pager->lock);
 }
 
 uint64_t ts_enforce_astray(struct ts_pager *pager)

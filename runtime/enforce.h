@@ -70,6 +70,15 @@ bool ts_enforce_op(struct ts_pager *pager, uint32_t index);
  */
 void ts_enforce_resume(struct ts_pager *pager, uint32_t index);
 
+/* What was done so far; of the pager's copies whoever they were for. */
+struct ts_enforce_work {
+	uint64_t pages; /* that left or came by the plan in force */
+	uint64_t copies, copied_bytes;
+};
+
+/* For who sees to it that no plan comes into force, or ends, meanwhile. */
+void ts_enforce_work(struct ts_pager *pager, struct ts_enforce_work *ret_work);
+
 /*
  * How often pages could not come to their chunks since last asked: others had
  * them, or they were given back to the driver. Then it takes an adoption to

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/log.h"
 #include "runtime/enforce_internal.h"
 #include "runtime/wait.h"
 
@@ -226,7 +227,7 @@ static int build(
 	return 0;
 }
 
-/* ------------------------------------------------------- pages of one unit */
+/* ---------------------------------------------------- pages as in the plan */
 
 /* Every page that reaches into @strip is to leave. Lock held. */
 static int collect_strip(
@@ -272,39 +273,72 @@ static int empty_all(struct ts_pager *pager, const struct ts_page_plan *plan)
 	return rc;
 }
 
-/* Unmaps what reaches into @strip, and cuts it into units. */
-static int cut_strip(struct ts_pager *pager, const struct ts_plan_strip *strip)
+/* True where a page is to begin at unit @at of @strip, or one ended before. */
+static bool begins_page(const struct ts_pager *pager,
+        const struct ts_page_plan *plan, const struct ts_plan_strip *strip,
+        size_t at)
+{
+	/* Ops that do not fit are to be had by units: see begin_small(). */
+	return at == strip->pages || !plan->apart ||
+	       pager->page_bytes == pager->unit_bytes ||
+	       plan->apart[plan->chunk_of[strip->first_page + at]];
+}
+
+/* Unmaps the page at unit @at of @segment, and cuts it there. */
+static int cut_at(struct ts_pager *pager, struct ts_segment *segment, size_t at)
+{
+	struct ts_page *page = segment->units[at].page;
+	CUresult result = CUDA_SUCCESS;
+	int rc;
+
+	/* An op took it up while others left. */
+	if (page->resident)
+		return -EBUSY;
+	if (page->mapping)
+		result = ts_pager_wait_fence(pager, &page->fence);
+	if (result == CUDA_SUCCESS && page->mapping)
+		result = ts_move_unmap(pager, page);
+	rc = ts_gpu_errno(result);
+	if (rc || ts_page_first(page) == at)
+		return rc;
+	rc = ts_page_cut(page, at);
+	page = segment->units[at].page;
+	if (!rc && ts_page_has_slots(page))
+		ts_list_append(&pager->away, &page->list);
+	return rc;
+}
+
+/* Joins the page before unit @at, of which nothing is mapped, with that. */
+static void join_at(
+        struct ts_pager *pager, struct ts_segment *segment, size_t at)
+{
+	struct ts_page *page = segment->units[at - 1].page;
+
+	ts_page_join(page);
+	ts_list_remove(&page->list);
+	if (ts_page_has_slots(page))
+		ts_list_append(&pager->away, &page->list);
+}
+
+/* Unmaps what reaches into @strip, and cuts it as the plan has it. */
+static int cut_strip(struct ts_pager *pager, const struct ts_page_plan *plan,
+        const struct ts_plan_strip *strip)
 {
 	struct ts_segment *segment =
 	        ts_segment_of(&pager->segments, strip->address);
 	size_t first = (strip->address - segment->base) / pager->unit_bytes;
+	size_t end = first + strip->pages;
 	int rc = 0;
 
-	for (size_t at = first; at <= first + strip->pages && !rc; at++) {
-		struct ts_page *page;
-		CUresult result = CUDA_SUCCESS;
-
-		if (at == segment->unit_count)
-			break;
-		page = segment->units[at].page;
-		/* One past the strip's end only where one reaches over it. */
-		if (at == first + strip->pages && ts_page_first(page) == at)
-			break;
-		/* An op took it up while others left. */
-		if (page->resident)
-			return -EBUSY;
-		if (page->mapping)
-			result = ts_pager_wait_fence(pager, &page->fence);
-		if (result == CUDA_SUCCESS && page->mapping)
-			result = ts_move_unmap(pager, page);
-		rc = ts_gpu_errno(result);
-		if (rc || ts_page_first(page) == at)
-			continue;
-		rc = ts_page_cut(page, at);
-		page = segment->units[at].page;
-		if (!rc && ts_page_has_slots(page))
-			ts_list_append(&pager->away, &page->list);
-	}
+	for (size_t at = first; at < end && !rc; at++)
+		rc = cut_at(pager, segment, at);
+	/* One past the strip's end only where one reaches over it. */
+	if (!rc && end < segment->unit_count &&
+	        ts_page_first(segment->units[end].page) != end)
+		rc = cut_at(pager, segment, end);
+	for (size_t i = 1; i < strip->pages && !rc; i++)
+		if (!begins_page(pager, plan, strip, i))
+			join_at(pager, segment, first + i);
 	return rc;
 }
 
@@ -334,22 +368,37 @@ static int make_space(struct ts_pager *pager, uint64_t bytes)
 	return rc;
 }
 
-/* All new ones, of a unit each: they are idle first. Lock held, let go. */
-static int create_chunks(
-        struct ts_pager *pager, struct ts_chunk **chunks, uint32_t count)
+/* Of those from @first on that can be one piece of memory. */
+static uint32_t count_joined(const struct ts_pager *pager,
+        const struct ts_page_plan *plan, uint32_t first)
+{
+	uint32_t end = first + 1;
+
+	if (!plan->apart || pager->page_bytes == pager->unit_bytes)
+		return 1;
+	while (end < plan->n_chunks && !plan->apart[end])
+		end++;
+	return end - first;
+}
+
+/* All new ones: they are idle first. Lock held, let go. */
+static int create_chunks(struct ts_pager *pager,
+        const struct ts_page_plan *plan, struct ts_chunk **chunks)
 {
 	struct ts_shortage shortage = {0};
+	uint32_t joined;
 	uint64_t used;
 	int rc = ts_pager_measure(pager, &used, &shortage);
 
 	if (!rc)
-		rc = make_space(pager, count * pager->unit_bytes);
-	for (uint32_t i = 0; i < count && !rc; i++) {
+		rc = make_space(pager, plan->n_chunks * pager->unit_bytes);
+	for (uint32_t i = 0; i < plan->n_chunks && !rc; i += joined) {
 		CUresult result;
 
+		joined = count_joined(pager, plan, i);
 		ts_mutex_unlock(&pager->lock);
 		result = ts_chunks_create(
-		        &pager->chunks, pager->unit_bytes, &chunks[i]);
+		        &pager->chunks, joined * pager->unit_bytes, &chunks[i]);
 		ts_mutex_lock(&pager->lock);
 		rc = ts_gpu_errno(result);
 		if (!rc)
@@ -370,13 +419,16 @@ static CUresult map_strip(struct ts_pager *pager,
 	size_t first = (strip->address - segment->base) / pager->unit_bytes;
 	CUresult rc = CUDA_SUCCESS;
 
-	for (uint32_t i = 0; i < strip->pages && rc == CUDA_SUCCESS; i++) {
+	for (uint32_t i = 0; i < strip->pages && rc == CUDA_SUCCESS;) {
 		struct ts_page *page = segment->units[first + i].page;
 
 		/* Its tenant only while it is mapped. */
 		page->chunk = chunks[plan->chunk_of[strip->first_page + i]];
+		ts_assert(page->chunk->bytes == page->bytes);
 		rc = ts_move_map(pager, page);
 		page->chunk = NULL;
+		page->planned = rc == CUDA_SUCCESS;
+		i += (uint32_t)page->count;
 	}
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -423,13 +475,13 @@ static int take_over(struct ts_pager *pager, const struct ts_page_plan *plan,
 	int rc = empty_all(pager, plan);
 
 	for (uint32_t s = 0; s < plan->n_strips && !rc; s++)
-		rc = cut_strip(pager, &plan->strips[s]);
+		rc = cut_strip(pager, plan, &plan->strips[s]);
 	if (!rc)
 		rc = ts_gpu_errno(ts_pager_release_idle(pager, UINT64_MAX));
 	if (!rc)
 		rc = bring_fixed(pager);
 	if (!rc)
-		rc = create_chunks(pager, chunks, plan->n_chunks);
+		rc = create_chunks(pager, plan, chunks);
 	for (uint32_t s = 0; s < plan->n_strips && !rc; s++) {
 		result = map_strip(pager, plan, &plan->strips[s], chunks);
 		rc = ts_gpu_errno(result);

@@ -14,6 +14,7 @@
  */
 struct ts_plan_move {
 	uint64_t address;
+	struct ts_segment *segment; /* NULL: not looked up */
 	uint32_t pages;
 	uint32_t tick; /* orders those of one op */
 	bool take;
@@ -23,6 +24,7 @@ struct ts_enforce {
 	struct ts_plan_move *moves; /* by op, those that leave first */
 	uint32_t *first_move;       /* n_ops + 1 offsets */
 	uint32_t n_ops;
+	uint64_t removed; /* segments, when those of the moves were looked up */
 	/* All; take: resident before the op last asked for. */
 	struct ts_plan_move *strips;
 	uint32_t n_strips;
@@ -36,6 +38,7 @@ struct ts_enforce {
 	struct ts_plan_move *displaced;
 	size_t displaced_room;
 	_Atomic size_t n_displaced; /* may be read without the gate */
+	uint64_t moved;             /* pages, ever */
 	uint64_t astray;
 	uint64_t missed; /* ops that found missing what they use for certain */
 	uint64_t disturbed; /* pages that lost what was mapped under them */
@@ -49,6 +52,6 @@ void ts_enforce_state(struct ts_enforce *enforce, uint32_t index);
  * come. Gate and lock held, the lock let go meanwhile.
  */
 int ts_enforce_move(struct ts_pager *pager, struct ts_enforce *enforce,
-        const struct ts_plan_move *moves, uint32_t count, bool take);
+        struct ts_plan_move *moves, uint32_t count, bool take);
 
 #endif

@@ -326,6 +326,55 @@ static size_t units_in_row(const struct ts_pages *victims, size_t index)
 	return units;
 }
 
+/*
+ * True where the slots of the @units from victim @index on follow on one
+ * another as far as slabs let them: then it takes few copies.
+ */
+static bool slots_run_on(
+        const struct ts_pager *pager, size_t index, size_t units)
+{
+	const char *last = NULL;
+	size_t runs = 0;
+
+	for (size_t seen = 0; seen < units; index++) {
+		const struct ts_page *page = pager->victims.items[index];
+
+		seen += page->count;
+		for (size_t i = 0; i < page->count; i++) {
+			const char *slot = page->units[i].slot;
+
+			if (!page->units[i].live_bytes)
+				continue;
+			runs += !slot || !last ||
+			        slot != last + pager->unit_bytes;
+			last = slot;
+		}
+	}
+	return runs <= 1 + units / ts_hostpool_run(&pager->host);
+}
+
+/*
+ * So many units from victim @index on are copied side by side. Where their
+ * slots lie elsewhere, each where there was one when it first left, all get
+ * others: what is in them is old. How many will find some that follow on one
+ * another.
+ */
+static size_t aim(struct ts_pager *pager, size_t index)
+{
+	size_t units = units_in_row(&pager->victims, index), seen = 0;
+
+	if (slots_run_on(pager, index, units))
+		return units;
+	for (size_t i = index; seen < units; i++) {
+		struct ts_page *page = pager->victims.items[i];
+
+		seen += page->count;
+		for (size_t k = 0; k < page->count; k++)
+			ts_unit_forget(pager, &page->units[k]);
+	}
+	return ts_hostpool_aim(&pager->host, units);
+}
+
 /* From here on nobody finds the victims resident. Notes what to copy. */
 static int detach_victims(struct ts_pager *pager)
 {
@@ -343,8 +392,7 @@ static int detach_victims(struct ts_pager *pager)
 		if (!page->leaving)
 			continue;
 		if (!aimed)
-			aimed = ts_hostpool_aim(
-			        &pager->host, units_in_row(&pager->victims, i));
+			aimed = aim(pager, i);
 		aimed -= page->count < aimed ? page->count : aimed;
 		if (page->fence.op > pager->copies.after.op)
 			pager->copies.after.op = page->fence.op;

@@ -15,6 +15,7 @@
 
 struct ts_hostslab {
 	struct ts_hostslab *next;
+	struct ts_list open; /* in the pool's, while some slot is free */
 	char *memory;
 	char *former;            /* while the pool moves to another context */
 	struct ts_map_node node; /* by memory */
@@ -29,18 +30,28 @@ static uint64_t address_of(const void *slot)
 	return (uint64_t)(uintptr_t)slot;
 }
 
-/* The slab of @slot, with its place there. */
-static struct ts_hostslab *slab_of(
-        const struct ts_hostpool *pool, const void *slot, size_t *ret_at)
+static uint64_t offset_in(const struct ts_hostslab *slab, const void *slot)
 {
-	struct ts_map_node *node =
-	        ts_map_floor(&pool->by_address, address_of(slot));
-	struct ts_hostslab *slab;
+	return address_of(slot) - address_of(slab->memory);
+}
 
-	ts_assert(node);
-	slab = ts_container_of(node, struct ts_hostslab, node);
-	*ret_at =
-	        (size_t)((const char *)slot - slab->memory) / pool->slot_bytes;
+/* The slab of @slot, with its place there; often that of the last one. */
+static struct ts_hostslab *slab_of(
+        struct ts_hostpool *pool, const void *slot, size_t *ret_at)
+{
+	struct ts_hostslab **found =
+	        &pool->found[address_of(slot) / SLAB_BYTES % TS_HOSTPOOL_FOUND];
+	struct ts_hostslab *slab = *found;
+
+	if (!slab || offset_in(slab, slot) >= slab->slots * pool->slot_bytes) {
+		struct ts_map_node *node =
+		        ts_map_floor(&pool->by_address, address_of(slot));
+
+		ts_assert(node);
+		slab = ts_container_of(node, struct ts_hostslab, node);
+		*found = slab;
+	}
+	*ret_at = offset_in(slab, slot) / pool->slot_bytes;
 	ts_assert(*ret_at < slab->slots);
 	return slab;
 }
@@ -87,6 +98,7 @@ void ts_hostpool_init(struct ts_hostpool *pool, const struct ts_gpu_ops *ops,
 	pool->ops = ops;
 	pool->slot_bytes = slot_bytes;
 	pool->limit_bytes = limit_bytes;
+	ts_list_init(&pool->open);
 	ts_map_init(&pool->by_address);
 }
 
@@ -100,7 +112,8 @@ void ts_hostpool_finish(struct ts_hostpool *pool, bool driver_alive)
 		free_slab(slab);
 	}
 	ts_map_init(&pool->by_address);
-	pool->at = NULL;
+	memset(pool->found, 0, sizeof(pool->found));
+	ts_list_init(&pool->open);
 	pool->free_slots = 0;
 	pool->pinned_bytes = 0;
 	pool->plain_bytes = 0;
@@ -146,6 +159,7 @@ void ts_hostpool_add(struct ts_hostpool *pool, struct ts_hostslab *slab)
 {
 	slab->next = pool->slabs;
 	pool->slabs = slab;
+	ts_list_append(&pool->open, &slab->open);
 	ts_map_insert(&pool->by_address, &slab->node, address_of(slab->memory));
 	pool->free_slots += slab->slots;
 	pool->pinned_bytes += slab->slots * pool->slot_bytes;
@@ -153,31 +167,35 @@ void ts_hostpool_add(struct ts_hostpool *pool, struct ts_hostslab *slab)
 		pool->plain_bytes += slab->slots * pool->slot_bytes;
 }
 
-static void *take_from(struct ts_hostpool *pool, struct ts_hostslab *slab)
+static struct ts_hostslab *first_open(const struct ts_hostpool *pool)
 {
+	ts_assert(!ts_list_empty(&pool->open));
+	return ts_container_of(pool->open.next, struct ts_hostslab, open);
+}
+
+/* Slots are taken of it next. */
+static void put_first(struct ts_hostpool *pool, struct ts_hostslab *slab)
+{
+	ts_list_remove(&slab->open);
+	/* Before the one that is first now. */
+	ts_list_append(pool->open.next, &slab->open);
+}
+
+void *ts_hostpool_take(struct ts_hostpool *pool)
+{
+	struct ts_hostslab *slab = first_open(pool);
 	uint64_t used;
 
 	while (slab->taken[slab->cursor])
 		slab->cursor = (slab->cursor + 1) % slab->slots;
 	slab->taken[slab->cursor] = true;
-	slab->used++;
+	if (++slab->used == slab->slots)
+		ts_list_remove(&slab->open);
 	pool->free_slots--;
-	pool->at = slab;
 	used = pool->pinned_bytes - pool->free_slots * pool->slot_bytes;
 	if (used > pool->peak_bytes)
 		pool->peak_bytes = used;
 	return slab->memory + slab->cursor * pool->slot_bytes;
-}
-
-void *ts_hostpool_take(struct ts_hostpool *pool)
-{
-	ts_assert(pool->free_slots);
-	if (pool->at && pool->at->used < pool->at->slots)
-		return take_from(pool, pool->at);
-	for (struct ts_hostslab *slab = pool->slabs; slab; slab = slab->next)
-		if (slab->used < slab->slots)
-			return take_from(pool, slab);
-	return NULL;
 }
 
 /* A run of @count free slots of @slab begins at its cursor then. */
@@ -197,25 +215,33 @@ static bool aim_at(struct ts_hostslab *slab, size_t count)
 	return false;
 }
 
+size_t ts_hostpool_run(const struct ts_hostpool *pool)
+{
+	return SLAB_BYTES / pool->slot_bytes;
+}
+
 size_t ts_hostpool_aim(struct ts_hostpool *pool, size_t count)
 {
-	if (count > SLAB_BYTES / pool->slot_bytes)
-		count = SLAB_BYTES / pool->slot_bytes;
+	if (count > ts_hostpool_run(pool))
+		count = ts_hostpool_run(pool);
 	for (; count > 1; count /= 2) {
-		struct ts_hostslab *slab = pool->at ? pool->at : pool->slabs;
+		struct ts_list *at = pool->open.next;
 
-		for (int i = 0; slab && i < SLABS_LOOKED_AT; i++) {
-			if (aim_at(slab, count)) {
-				pool->at = slab;
-				return count;
-			}
-			slab = slab->next ? slab->next : pool->slabs;
+		for (int i = 0; at != &pool->open && i < SLABS_LOOKED_AT;
+		        i++, at = at->next) {
+			struct ts_hostslab *slab =
+			        ts_container_of(at, struct ts_hostslab, open);
+
+			if (!aim_at(slab, count))
+				continue;
+			put_first(pool, slab);
+			return count;
 		}
 	}
 	return 1;
 }
 
-bool ts_hostpool_runs_on(const struct ts_hostpool *pool, const void *slot)
+bool ts_hostpool_runs_on(struct ts_hostpool *pool, const void *slot)
 {
 	size_t at;
 	const struct ts_hostslab *slab = slab_of(pool, slot, &at);
@@ -230,7 +256,8 @@ void ts_hostpool_put(struct ts_hostpool *pool, void *slot)
 
 	ts_assert(slab->taken[at]);
 	slab->taken[at] = false;
-	slab->used--;
+	if (slab->used-- == slab->slots)
+		ts_list_append(&pool->open, &slab->open);
 	pool->free_slots++;
 }
 
@@ -242,7 +269,7 @@ void ts_hostpool_set_read(struct ts_hostpool *pool, void *slot, uint64_t in)
 	slab->read[at] = in;
 }
 
-uint64_t ts_hostpool_read(const struct ts_hostpool *pool, void *slot)
+uint64_t ts_hostpool_read(struct ts_hostpool *pool, void *slot)
 {
 	size_t at;
 
@@ -326,6 +353,7 @@ void *ts_hostpool_moved(struct ts_hostpool *pool, void *slot)
 void ts_hostpool_reindex(struct ts_hostpool *pool)
 {
 	ts_map_init(&pool->by_address);
+	memset(pool->found, 0, sizeof(pool->found));
 	for (struct ts_hostslab *slab = pool->slabs; slab; slab = slab->next)
 		ts_map_insert(&pool->by_address, &slab->node,
 		        address_of(slab->memory));

@@ -13,10 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/base/list.h"
 #include "agent/base/map.h"
 #include "runtime/ops.h"
 
 struct ts_hostslab;
+
+#define TS_HOSTPOOL_FOUND 4096u /* a power of two */
 
 struct ts_hostpool {
 	const struct ts_gpu_ops *ops;
@@ -27,8 +30,10 @@ struct ts_hostpool {
 	uint64_t peak_bytes;   /* most that was in use */
 	size_t free_slots;
 	struct ts_hostslab *slabs; /* newest first */
-	struct ts_hostslab *at;    /* where the last slot was found */
+	struct ts_list open; /* slabs with free slots, the one in use first */
 	struct ts_map by_address;
+	/* Of slots that were asked for of late, by address. */
+	struct ts_hostslab *found[TS_HOSTPOOL_FOUND];
 };
 
 void ts_hostpool_init(struct ts_hostpool *pool, const struct ts_gpu_ops *ops,
@@ -68,6 +73,9 @@ void ts_hostpool_drop_former(struct ts_hostpool *pool);
  */
 void *ts_hostpool_take(struct ts_hostpool *pool);
 
+/* The most slots that follow on one another. */
+size_t ts_hostpool_run(const struct ts_hostpool *pool);
+
 /*
  * The next slots that are taken, up to @count, shall follow on one another, or
  * as many of them as may be found to do so at little cost. How many do.
@@ -76,9 +84,9 @@ size_t ts_hostpool_aim(struct ts_hostpool *pool, size_t count);
 
 /*
  * True where @slot and the one after it are of one slab: a copy must not run
- * on into another, though its memory may follow. For the gate's holder.
+ * on into another, though its memory may follow.
  */
-bool ts_hostpool_runs_on(const struct ts_hostpool *pool, const void *slot);
+bool ts_hostpool_runs_on(struct ts_hostpool *pool, const void *slot);
 
 /*
  * What is copied from a slot may be under way when it is given back: who copies
@@ -86,6 +94,6 @@ bool ts_hostpool_runs_on(const struct ts_hostpool *pool, const void *slot);
  */
 void ts_hostpool_put(struct ts_hostpool *pool, void *slot);
 void ts_hostpool_set_read(struct ts_hostpool *pool, void *slot, uint64_t in);
-uint64_t ts_hostpool_read(const struct ts_hostpool *pool, void *slot);
+uint64_t ts_hostpool_read(struct ts_hostpool *pool, void *slot);
 
 #endif

@@ -137,6 +137,7 @@ CUresult ts_move_unmap(struct ts_pager *pager, struct ts_page *page)
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	page->mapping = NULL;
+	page->planned = false;
 	page->opened = false;
 	ts_list_remove(&page->alias);
 	ts_enforce_disturb(pager);
@@ -165,7 +166,7 @@ CUresult ts_move_open(struct ts_pager *pager, uint64_t address, uint64_t bytes)
 /* ------------------------------------------------------------------ copies */
 
 /* True where the unit goes on where the last copy noted ends. */
-static bool goes_on(const struct ts_pager *pager, uint64_t address, void *host)
+static bool goes_on(struct ts_pager *pager, uint64_t address, void *host)
 {
 	const struct ts_copies *copies = &pager->copies;
 	const struct ts_copy *last;
@@ -228,16 +229,29 @@ static CUresult order(struct ts_pager *pager, struct ts_copyq *queue,
 	struct ts_copyq *other =
 	        queue == &pager->out ? &pager->in : &pager->out;
 	uint64_t number = queue == &pager->out ? after->in : after->out;
-	CUresult rc;
+	uint64_t *waits =
+	        queue == &pager->out ? &queue->waits.in : &queue->waits.out;
+	CUresult rc = CUDA_SUCCESS;
 	bool over;
 
+	if (after->op > queue->waits.op) {
+		ts_mutex_lock(&pager->lock);
+		rc = ts_streams_order(&pager->streams, after->op, 0,
+		        queue->stream, &pager->lock);
+		ts_mutex_unlock(&pager->lock);
+		if (rc != CUDA_SUCCESS)
+			return rc;
+		queue->waits.op = after->op;
+	}
+	if (number <= *waits)
+		return rc;
 	ts_mutex_lock(&pager->lock);
-	rc = ts_streams_order(
-	        &pager->streams, after->op, 0, queue->stream, &pager->lock);
 	over = number <= other->done;
 	ts_mutex_unlock(&pager->lock);
-	if (rc == CUDA_SUCCESS && !over)
+	if (!over)
 		rc = ts_copyq_order(other, number, queue->stream);
+	if (rc == CUDA_SUCCESS)
+		*waits = number;
 	return rc;
 }
 
@@ -253,34 +267,38 @@ static CUresult issue(
 	                pager->in.stream));
 }
 
-static CUresult issue_all(struct ts_pager *pager, bool out)
+/* Adds up what was issued; the caller counts it. */
+static CUresult issue_all(struct ts_pager *pager, bool out, uint64_t *ret_bytes)
 {
 	struct ts_copies *copies = &pager->copies;
 	CUresult rc = CUDA_SUCCESS;
+	size_t i;
 
-	for (size_t i = 0; i < copies->count && rc == CUDA_SUCCESS; i++) {
-		const struct ts_copy *copy = &copies->items[i];
-
-		rc = issue(pager, copy, out);
+	*ret_bytes = 0;
+	for (i = 0; i < copies->count; i++) {
+		rc = issue(pager, &copies->items[i], out);
 		if (rc != CUDA_SUCCESS)
 			break;
-		ts_mutex_lock(&pager->lock);
-		if (out) {
-			pager->stats.out_bytes += copy->bytes;
-			pager->stats.copies_out++;
-		} else {
-			pager->stats.in_bytes += copy->bytes;
-			pager->stats.copies_in++;
-		}
-		ts_mutex_unlock(&pager->lock);
+		*ret_bytes += copies->items[i].bytes;
 	}
+	copies->count = i;
 	return rc;
+}
+
+/* Lock held. */
+static void count_copies(struct ts_pager *pager, bool out, uint64_t bytes)
+{
+	struct ts_pager_stats *stats = &pager->stats;
+
+	*(out ? &stats->out_bytes : &stats->in_bytes) += bytes;
+	*(out ? &stats->copies_out : &stats->copies_in) += pager->copies.count;
 }
 
 CUresult ts_copies_issue(struct ts_pager *pager, bool out, uint64_t *ret_batch)
 {
 	struct ts_copyq *queue = out ? &pager->out : &pager->in;
 	const struct ts_fence after = pager->copies.after;
+	uint64_t bytes = 0;
 	CUresult rc;
 
 	*ret_batch = queue->issued;
@@ -295,7 +313,7 @@ CUresult ts_copies_issue(struct ts_pager *pager, bool out, uint64_t *ret_batch)
 	if (rc == CUDA_SUCCESS)
 		rc = order(pager, queue, &after);
 	if (rc == CUDA_SUCCESS) {
-		rc = issue_all(pager, out);
+		rc = issue_all(pager, out, &bytes);
 		/* What was begun must not go on unseen. */
 		if (rc == CUDA_SUCCESS)
 			rc = ts_copyq_close(queue, &pager->lock);
@@ -303,6 +321,8 @@ CUresult ts_copies_issue(struct ts_pager *pager, bool out, uint64_t *ret_batch)
 			pager->ops->stream_synchronize(queue->stream);
 	}
 	ts_mutex_lock(&pager->lock);
+	if (bytes)
+		count_copies(pager, out, bytes);
 	*ret_batch = queue->issued;
 	return rc;
 }

@@ -74,6 +74,7 @@ struct ts_pager {
 	size_t busy_count;   /* sum over all pages' busy */
 	uint64_t op_number;
 	uint64_t slow_number; /* marks pages; guarded by the gate as well */
+	uint64_t removed;     /* segments taken out of the map so far */
 	uint64_t other_bytes; /* not placed by the agent, when last measured */
 	uint64_t told_bytes;  /* the same, not raised where it was more */
 	uint64_t most_bytes;  /* that an op had resident at once */

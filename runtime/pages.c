@@ -22,6 +22,7 @@ static struct ts_segment *find_segment(struct ts_pager *pager, uint64_t address)
 void ts_pager_remove_segment(struct ts_pager *pager, struct ts_segment *segment)
 {
 	ts_map_remove(&pager->segments, segment->base);
+	pager->removed++;
 	for (size_t i = 0; i < TS_SEGMENTS_RECENT; i++)
 		if (pager->recent[i] == segment)
 			pager->recent[i] = NULL;
@@ -75,6 +76,16 @@ static int unmap_old(struct ts_pager *pager, struct ts_page *page,
 	return ts_gpu_errno(result);
 }
 
+/*
+ * It is as the plan in force has it: cut, it could not come by that any more.
+ * But where all is to be had by units it is in the way.
+ */
+static bool is_kept(const struct ts_pager *pager, const struct ts_page *page)
+{
+	return page->planned && pager->enforce &&
+	       pager->page_bytes > pager->unit_bytes;
+}
+
 /* So that a page begins at unit @at where the one there is not resident. */
 static int cut_before(struct ts_pager *pager, struct ts_segment *segment,
         size_t at, struct ts_shortage *ret_shortage)
@@ -85,7 +96,7 @@ static int cut_before(struct ts_pager *pager, struct ts_segment *segment,
 	if (at >= segment->unit_count)
 		return 0;
 	page = segment->units[at].page;
-	if (page->resident || ts_page_first(page) == at)
+	if (page->resident || ts_page_first(page) == at || is_kept(pager, page))
 		return 0;
 	rc = unmap_old(pager, page, ret_shortage);
 	if (rc)
@@ -163,7 +174,8 @@ static int shape(struct ts_pager *pager, struct ts_segment *segment,
 	while (at < end && !rc) {
 		struct ts_page *page = segment->units[at].page;
 
-		if (is_blank(page) || (!page->resident && page->count > most))
+		if (is_blank(page) || (!page->resident && page->count > most &&
+		                              !is_kept(pager, page)))
 			rc = resize(pager, segment, at,
 			        piece_of(end - at, most), ret_shortage);
 		page = segment->units[at].page;

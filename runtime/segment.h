@@ -42,40 +42,42 @@ struct ts_unit {
 	uint32_t live_bytes;  /* of live blocks in it */
 };
 
+/* What every op asks of each of its pages comes first. */
 struct ts_page {
-	struct ts_list list;  /* in one of the pager's lists */
-	struct ts_list alias; /* in chunk->mappers of what is mapped */
 	struct ts_segment *segment;
 	struct ts_unit *units;
 	size_t count, end; /* of units; of the segment's, one past its last */
 	uint64_t address, bytes;
+	uint16_t busy;  /* ops between begin and end */
+	uint8_t pins;   /* enum ts_pin, as bits */
+	uint8_t use_at; /* where the last one of uses stands */
+	bool resident;  /* in its chunk, or on its way there by a copy issued */
+	bool written;   /* has content that the slots do not hold */
+	bool former;    /* former_op, fence.out are of former tenants */
+	bool spare;     /* its list is that of free pages */
+	bool opened;    /* what is mapped may be accessed */
+	bool planned;   /* what is mapped is what the last plan has there */
+	bool leaving;   /* a copy of it is being issued; see evict.c */
+	bool seeks;     /* memory; see find.c */
+	bool chosen;    /* to go; see evict.c */
+
+	struct ts_list list;      /* in one of the pager's lists */
 	struct ts_chunk *chunk;   /* whose tenant it is, or NULL */
 	struct ts_chunk *mapping; /* what is mapped at the address, or NULL */
-
 	/*
 	 * Whatever touched it so far: ops, copies out and in. A new tenant of
 	 * a chunk takes over what touched the former.
 	 */
 	struct ts_fence fence;
 	uint64_t former_op; /* ops of former tenants up to this one */
-	bool former;        /* former_op, fence.out are of former tenants */
 
-	uint64_t mark;               /* last slow path that counted it */
-	size_t wanted;               /* its units that one wants; see mark */
+	size_t live_units;
 	uint64_t next_use;           /* when it is expected; see foresee.h */
 	uint64_t used_at;            /* 0, or the use next_use is to follow */
 	uint32_t uses[TS_PAGE_USES]; /* ring of when it was used */
-	uint8_t use_at;              /* where the last one stands */
-	uint8_t pins;                /* enum ts_pin, as bits */
-	uint16_t busy;               /* ops between begin and end */
-	size_t live_units;
-	bool resident; /* in its chunk, or on its way there by a copy issued */
-	bool opened;   /* what is mapped may be accessed */
-	bool written;  /* has content that the slots do not hold */
-	bool leaving;  /* a copy of it is being issued; see evict.c */
-	bool seeks;    /* memory; see find.c */
-	bool chosen;   /* to go; see evict.c */
-	bool spare;    /* its list is that of free pages */
+	uint64_t mark;               /* last slow path that counted it */
+	size_t wanted;               /* its units that one wants; see mark */
+	struct ts_list alias;        /* in chunk->mappers of what is mapped */
 };
 
 struct ts_segment {

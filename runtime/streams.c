@@ -418,7 +418,7 @@ static bool mark_now(
 	struct ts_stream *stream = &streams->streams[at];
 	ts_stream_key key = stream->key;
 	uint64_t number = stream->issued;
-	CUcontext context, popped;
+	CUcontext context, current = NULL, popped;
 	bool done = false;
 
 	if (!can_mark(stream))
@@ -428,7 +428,9 @@ static bool mark_now(
 	if (!context && streams->ops->stream_get_ctx(
 	                        handle_of(key), &context) != CUDA_SUCCESS)
 		context = NULL;
-	if (context && streams->ops->ctx_push(context) != CUDA_SUCCESS)
+	streams->ops->ctx_get_current(&current);
+	if (context && context != current &&
+	        streams->ops->ctx_push(context) != CUDA_SUCCESS)
 		context = NULL;
 	ts_mutex_lock(lock);
 	if (!context)
@@ -439,6 +441,8 @@ static bool mark_now(
 			stream->context = context;
 		done = record(streams, at, number, context, lock);
 	}
+	if (context == current)
+		return done;
 	ts_mutex_unlock(lock);
 	streams->ops->ctx_pop(&popped);
 	ts_mutex_lock(lock);

@@ -54,6 +54,8 @@ PAGER_AS_FAST = (
     r"plan: the pager alone takes ([0-9.]+) ms a step, "
     r"the plan (?:would take|took) [0-9.]+: it goes on alone"
 )
+# Bytes of a copy at least, pages that move before an op at most, on average.
+WORK = {"llama-7b": (16 << 20, 10)}
 # So many steps at the end of a run are alike.
 LAST_STEPS = 4
 
@@ -218,6 +220,22 @@ def check_declined(outcome):
     return True
 
 
+def check_work(name, outcome):
+    """Steady steps move large pages by large copies: each costs the host."""
+    plan = outcome.status["plan"]
+    ops = plan["steady_steps"] * outcome.plan["n_ops"]
+    per_copy = plan["steady_copied_bytes"] / plan["steady_copies"]
+    per_op = plan["steady_moved_pages"] / ops
+    print(
+        f"  {per_copy / 2**20:.1f} MiB a copy, {per_op:.1f} pages moved an op,"
+        f" {plan['mean_op_ns']} ns an op on average, of which "
+        f"{plan['driver_op_ns']} the driver's"
+    )
+    least, most = WORK.get(name, (0, per_op))
+    expect(per_copy >= least, f"{per_copy} bytes a copy: {plan}")
+    expect(per_op <= most, f"{per_op} pages moved an op: {plan}")
+
+
 def large(name, spec, percent, still):
     """Where @still no step by the plan may make a VMM call."""
     unlimited = run_once(with_steps(spec, 3))
@@ -255,6 +273,7 @@ def large(name, spec, percent, still):
         return
     check_plan(outcome, percent)
     check_steady(outcome)
+    check_work(name, outcome)
     if still:
         expect_equal(plan["steady_vmm_calls"], 0, "VMM calls of steady steps")
 

@@ -209,6 +209,62 @@ START_TEST(steps_by_plan_map_nothing_and_lose_nothing)
 }
 END_TEST
 
+/* A block is one page in one chunk, however the pager had it, and one copy. */
+START_TEST(what_moves_together_moves_as_one)
+{
+	struct ts_enforce_work before, after;
+
+	start(40);
+	step_by_pager();
+	adopt();
+	for (int i = 0; i < 4; i++)
+		step_by_plan();
+	for (int i = 0; i < 3; i++) {
+		ts_enforce_work(pager, &before);
+		step_by_plan();
+		ts_enforce_work(pager, &after);
+		ck_assert_uint_eq(
+		        after.copies - before.copies, 2 * (LAYERS - KEPT + 1));
+		ck_assert_uint_eq(after.copied_bytes - before.copied_bytes,
+		        2 * (LAYERS - KEPT + 1) * BLOCK);
+		/* Those that are born or die, and the temporary one, too. */
+		ck_assert_uint_eq(
+		        after.pages - before.pages, 4 * LAYERS - 2 * KEPT + 4);
+	}
+	end();
+}
+END_TEST
+
+/* The plan is as it was, but where some of it was there is nothing. */
+START_TEST(what_is_gone_moves_no_more)
+{
+	struct ts_plan_hold holds[4];
+	uint64_t other;
+
+	start(40);
+	other = alloc(BLOCK);
+	ck_assert_int_eq(write_op(other, BLOCK, 5, STREAM_A), 0);
+	ts_page_plan_finish(&model.plan);
+	holds[0] = hold(parameter(), 0, 2);
+	holds[1] = hold(parameter(), OPS - 1, OPS);
+	holds[2] = hold(other, 3, 5);
+	holds[3] = hold(other, 8, 9);
+	plan_for(holds, 4);
+	adopt();
+	for (uint32_t step = 0; step < 4; step++) {
+		for (uint32_t i = 0; i < OPS; i++)
+			ts_enforce_op(pager, i);
+		if (step == 1) {
+			ts_pager_dead(pager, other, BLOCK);
+			ck_assert_int_eq(
+			        ts_pager_free(pager, other, BLOCK, 0), 0);
+		}
+		expect_bytes(parameter(), BLOCK, 200);
+	}
+	end();
+}
+END_TEST
+
 /* Not only once its chunk is wanted: then it would be waited for. */
 START_TEST(what_a_plan_lets_go_leaves_at_once)
 {
@@ -382,7 +438,11 @@ START_TEST(pages_used_off_the_plan_make_way_again)
 			ck_assert_uint_eq(stats().in_bytes, before.in_bytes);
 			if (i != at)
 				continue;
-			read_beside(parameter(), BLOCK, at % 2);
+			/* A part of it has all of it come. */
+			if (at % 3)
+				read_beside(parameter(), BLOCK, at % 2);
+			else
+				read_beside(parameter() + PAGE, PAGE, at % 2);
 			ck_assert_uint_eq(stats().in_bytes,
 			        before.in_bytes + (at < OPS - 1 ? BLOCK : 0));
 			ck_assert_uint_eq(ts_enforce_missed(pager),
@@ -548,6 +608,8 @@ END_TEST
 static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, steps_by_plan_map_nothing_and_lose_nothing);
+	tcase_add_test(tests, what_moves_together_moves_as_one);
+	tcase_add_test(tests, what_is_gone_moves_no_more);
 	tcase_add_test(tests, what_a_plan_lets_go_leaves_at_once);
 	tcase_add_test(
 	        tests, what_leaves_between_steps_goes_in_the_plans_order);

@@ -269,7 +269,7 @@ START_TEST(a_page_comes_back_to_its_chunk)
 	struct ts_page_plan plan;
 
 	plan_for(holds, 3, &plan);
-	ck_assert_uint_eq(plan.n_strips, 4);
+	ck_assert_uint_eq(plan.n_strips, 2);
 	ck_assert_uint_eq(plan.strips[0].n_stays, 2);
 	ck_assert_uint_eq(plan.n_chunks, 2);
 	ts_page_plan_finish(&plan);
