@@ -244,30 +244,6 @@ void ts_pager_dead(struct ts_pager *pager, uint64_t address, uint64_t bytes)
 	ts_mutex_unlock(&pager->lock);
 }
 
-void ts_pager_discard(struct ts_pager *pager, uint64_t address, uint64_t bytes)
-{
-	const struct ts_range range = {
-	        .address = address, .bytes = bytes, .device = pager->device};
-	struct ts_cursor cursor;
-	struct ts_page *page;
-
-	ts_mutex_lock(&pager->lock);
-	cursor = ts_cursor_at(&range, 1);
-	while ((page = ts_cursor_next(pager, &cursor))) {
-		/* What lies beside it is another block's. */
-		if (page->address < address ||
-		        page->address + page->bytes > address + bytes ||
-		        page->pins)
-			continue;
-		for (size_t i = 0; i < page->count; i++)
-			ts_unit_forget(pager, &page->units[i]);
-		page->written = false;
-		if (!page->resident)
-			ts_list_remove(&page->list);
-	}
-	ts_mutex_unlock(&pager->lock);
-}
-
 /* --------------------------------------------------------------------- ops */
 
 /* What an op does to a page it finds resident. Lock held. */

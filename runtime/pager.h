@@ -158,9 +158,9 @@ void ts_pager_live(struct ts_pager *pager, uint64_t address, uint64_t bytes);
 void ts_pager_dead(struct ts_pager *pager, uint64_t address, uint64_t bytes);
 
 /*
- * What live blocks hold in [address, address + bytes) need not be kept: whole
- * pages of it leave without a copy, and come back with anything in them. Until
- * an op writes it. Leaf lock only.
+ * What live blocks hold in [address, address + bytes) need not be kept: pages
+ * without others' blocks leave without a copy, and come back with anything in
+ * them. Until an op writes it. Leaf lock only.
  */
 void ts_pager_discard(struct ts_pager *pager, uint64_t address, uint64_t bytes);
 

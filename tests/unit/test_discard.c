@@ -76,6 +76,30 @@ START_TEST(what_lies_beside_it_is_kept)
 }
 END_TEST
 
+/* A block need not end where a page does. */
+START_TEST(its_last_page_leaves_without_a_copy_too)
+{
+	uint64_t bytes = 3 * PAGE + 512, a, b;
+
+	setup_with(6, 64);
+	a = alloc(4 * PAGE);
+	ts_pager_dead(pager, a, 4 * PAGE);
+	ts_pager_live(pager, a, bytes);
+	ck_assert_int_eq(write_op(a, bytes, 1, STREAM_A), 0);
+	ts_pager_discard(pager, a, bytes);
+	b = alloc(6 * PAGE);
+	ck_assert_int_eq(write_op(b, 6 * PAGE, 2, STREAM_A), 0);
+	ck_assert_uint_eq(stats().out_bytes, 0);
+	/* With another block behind it, it does not. */
+	ts_pager_live(pager, a + bytes, 512);
+	ck_assert_int_eq(write_op(a, bytes + 512, 3, STREAM_A), 0);
+	ts_pager_discard(pager, a, bytes);
+	ck_assert_int_eq(write_op(b, 6 * PAGE, 4, STREAM_A), 0);
+	expect_bytes(a + bytes, 512, 3);
+	teardown();
+}
+END_TEST
+
 START_TEST(block_that_dies_discarded_leaves_its_figures_right)
 {
 	uint64_t a;
@@ -100,6 +124,7 @@ static void add(TCase *tests)
 	tcase_add_test(tests, what_was_saved_already_is_given_back);
 	tcase_add_test(tests, what_is_written_after_that_is_kept);
 	tcase_add_test(tests, what_lies_beside_it_is_kept);
+	tcase_add_test(tests, its_last_page_leaves_without_a_copy_too);
 	tcase_add_test(
 	        tests, block_that_dies_discarded_leaves_its_figures_right);
 }
