@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/planned_bucket.h"
 
-#include <math.h>
-
 #include "agent/hash.h"
+#include "planner/buckets.h"
 
-/* The most that steps of a bucket need, by the least. */
-#define RATIO 1.1
 /* So many steps by the bucket's plans are worth the making of one more. */
 #define STEPS_A_PLAN 16
-
-static unsigned int class_of(uint64_t bytes)
-{
-	return bytes ? (unsigned int)(log((double)bytes) / log(RATIO)) : 0;
-}
 
 static uint64_t family_of(const struct ts_recording *step)
 {
@@ -28,19 +20,19 @@ struct ts_planned_bucket *ts_planned_bucket_of(
         struct ts_planned_buckets *buckets, const struct ts_recording *step,
         uint64_t peak_bytes)
 {
-	unsigned int size_class = class_of(peak_bytes);
+	uint64_t edge_bytes = ts_bucket_edge(peak_bytes, TS_BUCKET_PERCENT);
 	uint64_t family = family_of(step);
 	struct ts_planned_bucket *bucket = buckets->list;
 
 	for (; bucket < buckets->list + buckets->count; bucket++)
 		if (bucket->family == family &&
-		        bucket->size_class == size_class)
+		        bucket->edge_bytes == edge_bytes)
 			return bucket;
 	if (buckets->count == TS_BUCKETS_MAX)
 		return NULL;
 	buckets->count++;
 	*bucket = (struct ts_planned_bucket){
-	        .family = family, .size_class = size_class};
+	        .family = family, .edge_bytes = edge_bytes};
 	return bucket;
 }
 

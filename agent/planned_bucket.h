@@ -18,11 +18,11 @@
 #define TS_BUCKETS_MAX 256
 
 struct ts_planned_bucket {
-	uint64_t family; /* of all ops, without their sizes */
-	unsigned int size_class;
-	unsigned int plans; /* that were made for it, and not dropped */
-	uint64_t steps;     /* that went by these */
-	bool refused;       /* one more was wanted before there might be one */
+	uint64_t family;     /* of all ops, without their sizes */
+	uint64_t edge_bytes; /* most that its steps need */
+	unsigned int plans;  /* that were made for it, and not dropped */
+	uint64_t steps;      /* that went by these */
+	bool refused;        /* one more was wanted before there might be one */
 };
 
 struct ts_planned_buckets {

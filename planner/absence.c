@@ -1,6 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "planner/absence.h"
 
+/* Replays that one may bring forward, on tapes of up to so many ops; at least.
+ */
+#define MOST_PULLED  256
+#define MOST_OPS     50000
+#define LEAST_PULLED 64
+
+uint32_t ts_absence_most_pulled(const struct ts_graph *g)
+{
+	uint64_t most = MOST_PULLED * (uint64_t)MOST_OPS / (g->n_ops + 1);
+
+	if (most > MOST_PULLED)
+		return MOST_PULLED;
+	return most < LEAST_PULLED ? LEAST_PULLED : (uint32_t)most;
+}
+
 static void add_range(
         struct ts_absence *a, uint32_t away, uint32_t pos, int64_t size)
 {
@@ -75,13 +90,14 @@ static double start_of(
 bool ts_absence_may_pull(const struct ts_absence *a, uint32_t gap, uint32_t pos,
         const double *time_ns, double pull_ns)
 {
-	const struct ts_pass *pass = a->pass;
+	struct ts_pass *pass = a->pass;
 	uint32_t *stack = a->stack, depth = 0, seen = 0;
 
 	stack[depth++] = gap;
 	while (depth) {
 		uint32_t at = stack[--depth];
 
+		pass->looks++;
 		if (++seen > a->most_pulled)
 			return false;
 		for (uint32_t k = pass->input_first[at];
@@ -108,13 +124,14 @@ bool ts_absence_may_pull(const struct ts_absence *a, uint32_t gap, uint32_t pos,
 
 void ts_absence_pull(struct ts_absence *a, uint32_t gap)
 {
-	const struct ts_pass *pass = a->pass;
+	struct ts_pass *pass = a->pass;
 	uint32_t *stack = a->stack, depth = 0;
 
 	stack[depth++] = gap;
 	while (depth) {
 		uint32_t at = stack[--depth];
 
+		pass->looks++;
 		for (uint32_t k = pass->input_first[at];
 		        k < pass->input_first[at + 1]; k++) {
 			uint32_t input = pass->inputs[k];

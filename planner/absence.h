@@ -10,10 +10,6 @@
 #include "planner/passes.h"
 #include "planner/segtree.h"
 
-/* Replays that one replay may bring forward; on the longest tapes. */
-#define TS_MAX_PULLED  256
-#define TS_LONG_PULLED 64
-
 struct ts_absence {
 	const struct ts_graph *graph;
 	/* Its away and pos hold the ranges, [away, pos) by gap. */
@@ -23,6 +19,9 @@ struct ts_absence {
 	uint32_t *stack; /* room for all gaps, and one */
 	uint32_t most_pulled;
 };
+
+/* Replays that one may bring forward: ever fewer on long tapes. */
+uint32_t ts_absence_most_pulled(const struct ts_graph *graph);
 
 /* @op in the gap's own count, which goes on in the next step. */
 static inline uint32_t ts_absence_own_op(

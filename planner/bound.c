@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "planner/bound_replays.h"
 
@@ -19,6 +20,7 @@ struct byte_cost {
 	double ns_per_byte;
 	double bytes;
 	double ns;
+	bool late; /* of a gap that does not end before ends_op */
 };
 
 /* What can be off the device at one op. */
@@ -50,8 +52,12 @@ struct scratch {
 	struct ts_bound_replays replays;
 	uint32_t *gaps; /* that are open and can be replayed */
 	uint32_t n_gaps;
-	/* What the step before changed: when, and how much of it. */
+	/*
+	 * What the step before changed: when, as a cost, and how much of it;
+	 * by op the sum.
+	 */
 	struct byte_cost *dirty;
+	double *dirty_bytes;
 	struct ts_bound_windows windows;
 };
 
@@ -87,25 +93,43 @@ static uint32_t birth_before(const struct ts_graph *g, const struct ts_gap *gap)
 	return last->to_op >= g->n_ops ? last->born_op : TS_NONE;
 }
 
+/* Of @n changed values those that the op at @ns_per_byte made, smallest first.
+ */
+static uint32_t sort_of_op(struct scratch *s, uint32_t n, double ns_per_byte)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (s->dirty[i].ns_per_byte == ns_per_byte)
+			s->dirty[found++] = s->dirty[i];
+	}
+	qsort(s->dirty, found, sizeof(*s->dirty), by_cost);
+	return found;
+}
+
 /* The few bytes born long before the others count as unchanged. */
 static void find_tail(struct scratch *s, uint32_t n)
 {
 	struct offer *offer = &s->offer;
-	double total = 0;
-	uint32_t at = 0;
+	uint32_t n_ops = s->graph->n_ops, op = 0, found;
+	double total = 0, early = 0, most;
 
-	qsort(s->dirty, n, sizeof(*s->dirty), by_cost);
-	for (uint32_t i = 0; i < n; i++)
+	memset(s->dirty_bytes, 0, n_ops * sizeof(*s->dirty_bytes));
+	for (uint32_t i = 0; i < n; i++) {
+		s->dirty_bytes[(uint32_t)s->dirty[i].ns_per_byte] +=
+		        s->dirty[i].bytes;
 		total += s->dirty[i].bytes;
-	offer->dirty_bytes = total;
-	for (; at < n && total - offer->dirty_bytes + s->dirty[at].bytes <=
-	                         EARLY_SHARE * total;
-	        at++) {
-		offer->dirty_bytes -= s->dirty[at].bytes;
-		offer->clean_bytes += s->dirty[at].bytes;
 	}
-	offer->tail_op =
-	        at < n ? (uint32_t)s->dirty[at].ns_per_byte : s->graph->n_ops;
+	most = EARLY_SHARE * total;
+	while (op < n_ops && early + s->dirty_bytes[op] <= most)
+		early += s->dirty_bytes[op++];
+	found = op < n_ops ? sort_of_op(s, n, op) : 0;
+	for (uint32_t i = 0; i < found && early + s->dirty[i].bytes <= most;
+	        i++)
+		early += s->dirty[i].bytes;
+	offer->dirty_bytes = total - early;
+	offer->clean_bytes += early;
+	offer->tail_op = op;
 }
 
 /*
@@ -126,10 +150,9 @@ static uint32_t ends_op(const struct scratch *s, uint32_t op)
 	return k && w->ops[k - 1] > op ? w->ops[k - 1] : s->graph->n_ops;
 }
 
-/* Total bytes and total time up to each, cheapest first. */
+/* Total bytes and total time up to each. */
 static void sum_up(struct byte_cost *costs, uint32_t n)
 {
-	qsort(costs, n, sizeof(*costs), by_cost);
 	for (uint32_t i = 0; i < n; i++) {
 		costs[i].ns = costs[i].ns_per_byte * costs[i].bytes;
 		if (i) {
@@ -139,10 +162,28 @@ static void sum_up(struct byte_cost *costs, uint32_t n)
 	}
 }
 
+/* The same as after, but what ends late costs nothing and comes first. */
+static void list_early(struct offer *offer)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < offer->n; i++) {
+		if (!offer->after[i].late)
+			continue;
+		offer->early[at] = offer->after[i];
+		offer->early[at++].ns_per_byte = 0;
+	}
+	for (uint32_t i = 0; i < offer->n; i++) {
+		if (!offer->after[i].late)
+			offer->early[at++] = offer->after[i];
+	}
+}
+
 /* What it costs not to have the gaps' bytes at @op, cheapest first. */
 static void price_replays(struct scratch *s, uint32_t op)
 {
 	struct offer *offer = &s->offer;
+	bool same = true;
 	uint32_t n = 0;
 
 	ts_bound_replays_begin(&s->replays, op, s->gaps, s->n_gaps);
@@ -156,15 +197,21 @@ static void price_replays(struct scratch *s, uint32_t op)
 		price = ts_bound_replays_price(&s->replays, s->gaps[i]);
 		offer->whole[n] = (struct byte_cost){
 		        .ns_per_byte = price.whole_ns, .bytes = bytes};
-		offer->after[n] = (struct byte_cost){
-		        .ns_per_byte = price.after_ns, .bytes = bytes};
-		offer->early[n] = offer->after[n];
-		if (gap->to_op > offer->ends_op)
-			offer->early[n].ns_per_byte = 0;
+		offer->after[n] =
+		        (struct byte_cost){.ns_per_byte = price.after_ns,
+		                .bytes = bytes,
+		                .late = gap->to_op > offer->ends_op};
+		same = same && price.whole_ns == price.after_ns;
 		n++;
 	}
 	ts_bound_replays_end(&s->replays, s->gaps, s->n_gaps);
 	offer->n = n;
+	qsort(offer->after, n, sizeof(*offer->after), by_cost);
+	if (same)
+		memcpy(offer->whole, offer->after, n * sizeof(*offer->whole));
+	else
+		qsort(offer->whole, n, sizeof(*offer->whole), by_cost);
+	list_early(offer);
 	sum_up(offer->whole, n);
 	sum_up(offer->after, n);
 	sum_up(offer->early, n);
@@ -370,8 +417,9 @@ int ts_bound_step(
 	s.offer.early = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.offer.early));
 	s.gaps = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.gaps));
 	s.dirty = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.dirty));
+	s.dirty_bytes = calloc(g->n_ops + UINT64_C(1), sizeof(*s.dirty_bytes));
 	if (!s.offer.whole || !s.offer.after || !s.offer.early || !s.gaps ||
-	        !s.dirty)
+	        !s.dirty || !s.dirty_bytes)
 		err = -ENOMEM;
 	if (!err)
 		err = ts_bound_replays_init(&s.replays, g);
@@ -404,6 +452,7 @@ out_free:
 	free(s.offer.early);
 	free(s.gaps);
 	free(s.dirty);
+	free(s.dirty_bytes);
 	ts_bound_replays_finish(&s.replays);
 	return err;
 }

@@ -5,6 +5,9 @@
 
 /* Least share of the time above the limit that a gap counts as spanning. */
 #define LEAST_SHARE 1e-3
+/* What it takes to price a gap, in looks. */
+#define PRICE_LOOKS 8
+
 struct work {
 	struct ts_cover *cover;
 	const struct ts_cover_options *options;
@@ -230,6 +233,7 @@ static double price(const struct work *w, uint32_t gap, uint32_t op,
 	struct copies c;
 
 	*ret_action = TS_KEEP;
+	w->pass->looks += PRICE_LOOKS;
 	if (end <= ts_absence_own_op(&w->absence, gap, op))
 		return 1e300;
 	if (!w->options->no_replays && w->pass->price_ns[gap] != TS_NEVER &&
@@ -435,7 +439,7 @@ int ts_cover_run(struct ts_cover *c, const struct ts_cover_options *options,
 	        .pass = c->pass,
 	        .graph = g,
 	        .absence = {g, c->pass, choice, &c->memory, c->stack,
-	                TS_MAX_PULLED},
+	                ts_absence_most_pulled(g)},
 	        .share_until = share_until,
 	        .limit = (int64_t)options->limit_bytes,
 	        .step_ns = c->time_ns[g->n_ops],

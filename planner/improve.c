@@ -447,11 +447,28 @@ static int walk(struct improve *im, uint32_t evaluations, uint32_t until)
 	return err;
 }
 
+/* Indices of all movable gaps, the largest first. */
+static void order_by_size(const struct improve *im, uint32_t order[SHORTEST])
+{
+	const struct ts_gap *gaps = im->search->graph->gaps;
+
+	for (uint32_t i = 0; i < im->n; i++) {
+		uint64_t size = gaps[im->movable[i].gap].size_bytes;
+		uint32_t at = i;
+
+		for (; at > 0 &&
+		        gaps[im->movable[order[at - 1]].gap].size_bytes < size;
+		        at--)
+			order[at] = order[at - 1];
+		order[at] = i;
+	}
+}
+
 /*
  * From scratch, once for every action of every gap: nothing else is kept at
- * first, then each gap in turn, dearest replay first, gets what is best.
+ * first, then each gap in turn, as @order has them, gets what is best.
  */
-static int build_up(struct improve *im)
+static int build_up(struct improve *im, const uint32_t order[SHORTEST])
 {
 	struct ts_search *s = im->search;
 	uint8_t *action = s->trial.action;
@@ -472,7 +489,8 @@ static int build_up(struct improve *im)
 		action[fixed->gap] = fixed->actions[i % TS_ACTIONS];
 		err = evaluate(im, im->windows, &here_ns);
 		for (uint32_t k = 0; !err && k < im->n * TS_ACTIONS; k++) {
-			const struct movable *m = &im->movable[k / TS_ACTIONS];
+			const struct movable *m =
+			        &im->movable[order[k / TS_ACTIONS]];
 			uint8_t before = action[m->gap];
 			uint64_t step_ns;
 
@@ -541,6 +559,31 @@ static int neighbours(struct improve *im)
 	return err;
 }
 
+/*
+ * Short tapes: built up with the dearest replays first, and where the link is
+ * slow one way with the largest gaps first, which are dearer there; then a walk
+ * and all that is near.
+ */
+static int search_short(struct improve *im)
+{
+	uint32_t order[SHORTEST], kept;
+	int err;
+
+	for (uint32_t i = 0; i < im->n; i++)
+		order[i] = i;
+	err = build_up(im, order);
+	if (!err) {
+		order_by_size(im, order);
+		err = build_up(im, order);
+	}
+	kept = im->left / 2;
+	im->left -= kept;
+	if (!err)
+		err = walk(im, im->left, 0);
+	im->left += kept;
+	return err ? err : neighbours(im);
+}
+
 /* From the best plan on, with windows fitted to how it ran. */
 static int start_wide(struct improve *im)
 {
@@ -582,15 +625,26 @@ static int walk_wide(struct improve *im, uint32_t evaluations)
 	return err ? err : ts_search_refit(im->search, 2);
 }
 
+/* As many of the evaluations as the budget has left, with some to begin. */
+static uint32_t affordable(const struct ts_search *s, uint32_t evaluations)
+{
+	uint64_t run = ts_search_run_work(s);
+
+	while (evaluations && !ts_search_may(s, (evaluations + 2) * run))
+		evaluations /= 2;
+	return evaluations;
+}
+
 int ts_search_improve(struct ts_search *s, uint32_t evaluations)
 {
-	struct improve im = {.search = s,
-	        .random = UINT64_C(0x9e3779b97f4a7c15),
-	        .left = evaluations};
+	struct improve im = {
+	        .search = s, .random = UINT64_C(0x9e3779b97f4a7c15)};
 	struct ts_outcome outcome;
 	uint64_t combinations = 1;
 	int err = 0;
 
+	evaluations = affordable(s, evaluations);
+	im.left = evaluations;
 	/* Nothing is faster than no limit. */
 	if (s->best.outcome.step_ns <= s->graph->start_ns[s->graph->n_ops])
 		return 0;
@@ -615,16 +669,7 @@ int ts_search_improve(struct ts_search *s, uint32_t evaluations)
 	if (!err)
 		err = spare_replays(&im, TS_KEEP, im.left / 4 * 3);
 	if (!err && im.n <= SHORTEST)
-		err = build_up(&im);
-	if (!err && im.n <= SHORTEST) {
-		uint32_t kept = im.left / 2;
-
-		im.left -= kept;
-		err = walk(&im, im.left, 0);
-		im.left += kept;
-		if (!err)
-			err = neighbours(&im);
-	}
+		err = search_short(&im);
 	if (!err)
 		err = walk(&im, im.left, 0);
 	if (!err && !s->quick && evaluations > TS_CLOSE_EVALUATIONS &&

@@ -9,8 +9,7 @@
 
 #include "planner/program.h"
 
-/* From so many ops on only the cheapest parts of the planner run. */
-#define TS_LONG_TAPE 200000
+#define TS_LOOKS 4
 
 /* What repair has learned about a gap. */
 enum ts_verdict {
@@ -42,6 +41,12 @@ struct ts_pass {
 	/* Which gaps the static closure of a gap reads, and the reverse. */
 	uint32_t *input_first, *inputs;
 	uint32_t *reader_first, *readers;
+
+	/*
+	 * What the passes have looked at since they were set up, as a measure
+	 * of their work: the event model takes about TS_LOOKS for an op.
+	 */
+	uint64_t looks;
 
 	/* Scratch of the passes. */
 	uint32_t *order_by_cost; /* gaps, dearest per byte first */

@@ -147,7 +147,6 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
         struct ts_plan_stats *stats)
 {
 	struct ts_search search;
-	struct ts_outcome outcome;
 	int err = ts_search_init(&search, g, limit_bytes);
 
 	if (err)
@@ -158,13 +157,8 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 	err = ts_plan_search(&search, options);
 	if (!err && !search.best.outcome.fits)
 		err = -ENOSPC;
-	/* The model has to hold the best plan's run; settling takes two more.
-	 */
-	if (!err && g->n_ops < TS_LONG_TAPE)
+	if (!err)
 		err = ts_search_settle(&search);
-	else if (!err && !search.at_best)
-		err = ts_model_run(search.model, &search.best.choice, &outcome,
-		        search.wait_ns);
 	if (!err)
 		err = ts_bound_step(g, limit_bytes, &plan->bound_step_ns);
 	if (!err)

@@ -10,6 +10,12 @@
 /* A run takes as long for a swap as for so many ops; what counts as long. */
 #define SWAP_OPS 8
 #define LONG_OPS 20000
+/* Steps that a run takes where one leans on another. */
+#define RUN_STEPS 3
+/* What it takes to fit windows, in looks an op. */
+#define WINDOW_LOOKS UINT64_C(8)
+/* Runs that it takes to settle a plan. */
+#define SETTLING_RUNS 3
 /* Halvings of the capacity that the frontier's knapsack gets. */
 #define CAPACITY_TURNS 7
 
@@ -22,6 +28,7 @@ int ts_search_init(
 	s->graph = graph;
 	s->limit_bytes = limit_bytes;
 	s->rounds = ROUNDS;
+	s->budget = UINT64_MAX;
 	s->best.outcome.step_ns = s->settled.outcome.step_ns = TS_NEVER;
 	s->wait_ns = calloc(graph->n_gaps + UINT64_C(1), sizeof(*s->wait_ns));
 	err = s->wait_ns ? 0 : -ENOMEM;
@@ -53,6 +60,36 @@ void ts_search_finish(struct ts_search *s)
 	memset(s, 0, sizeof(*s));
 }
 
+uint64_t ts_search_work(const struct ts_search *s)
+{
+	/* To compile a choice takes about half as long as to run it. */
+	return s->work_before + s->pass.looks / TS_LOOKS +
+	       ts_model_instrs(s->model) +
+	       ts_model_runs(s->model) * s->graph->n_ops / 2;
+}
+
+uint64_t ts_search_run_work(const struct ts_search *s)
+{
+	uint64_t n = s->graph->n_ops + UINT64_C(1);
+
+	return n / 2 + n * (ts_graph_wraps(s->graph) ? RUN_STEPS : 1);
+}
+
+bool ts_search_may(const struct ts_search *s, uint64_t work)
+{
+	uint64_t done = ts_search_work(s);
+
+	return done < s->budget && work <= s->budget - done;
+}
+
+void ts_search_count(struct ts_search *s, const struct ts_search *other)
+{
+	s->runs_before += other->runs_before + ts_model_runs(other->model);
+	s->instrs_before +=
+	        other->instrs_before + ts_model_instrs(other->model);
+	s->work_before += ts_search_work(other);
+}
+
 uint32_t ts_search_effort(const struct ts_search *s, uint32_t most)
 {
 	uint64_t ops = s->graph->n_ops;
@@ -74,6 +111,7 @@ int ts_search_windows(struct ts_search *s, enum ts_window_mode windows)
 		ts_windows_set(s->graph, &s->trial, windows);
 		return 0;
 	}
+	s->pass.looks += WINDOW_LOOKS * s->graph->n_ops;
 	if (!s->program.graph)
 		err = ts_program_init(&s->program, s->graph);
 	if (!err)
@@ -87,10 +125,9 @@ int ts_search_windows(struct ts_search *s, enum ts_window_mode windows)
 static void consider(struct ts_search *s, enum ts_window_mode windows,
         const struct ts_outcome *outcome)
 {
-	s->at_best =
-	        outcome->fits && outcome->step_ns < s->best.outcome.step_ns;
-	if (!s->at_best)
+	if (!outcome->fits || outcome->step_ns >= s->best.outcome.step_ns)
 		return;
+	s->best_run = ts_model_runs(s->model);
 	ts_choice_copy(&s->best.choice, &s->trial);
 	s->best.outcome = *outcome;
 	s->best.windows = windows;
@@ -158,9 +195,15 @@ int ts_search_refit(struct ts_search *s, uint32_t rounds)
 	struct ts_outcome outcome;
 	int err;
 
+	/* The first run is that of the plan as it is. */
+	if (!ts_search_may(s, 2 * ts_search_run_work(s)))
+		return 0;
 	ts_choice_copy(&s->trial, &s->best.choice);
 	err = ts_model_run(s->model, &s->trial, &outcome, s->wait_ns);
 	for (uint32_t i = 0; !err && outcome.fits && i < rounds; i++) {
+		if (!ts_search_may(s, ts_search_run_work(s)))
+			break;
+		s->pass.looks += WINDOW_LOOKS * s->graph->n_ops;
 		err = ts_windows_fit(ts_model_program(s->model), &s->trial,
 		        s->limit_bytes, ts_model_op_times(s->model),
 		        ts_model_left(s->model));
@@ -178,6 +221,7 @@ int ts_search_two_pass(
 {
 	struct ts_pass *pass = &s->pass;
 	double share = 1, cut = 0.01;
+	uint64_t begun = ts_search_work(s), work = 0;
 	int err = 0;
 
 	pass->pivot_op = pivot_op;
@@ -188,6 +232,9 @@ int ts_search_two_pass(
 		struct ts_outcome outcome;
 		bool again = false;
 
+		/* One more takes no longer than those before it. */
+		if (round && !ts_search_may(s, work))
+			break;
 		clear(&s->trial);
 		pass->limit_bytes = (uint64_t)((double)s->limit_bytes * share);
 		if (!s->no_swaps)
@@ -197,6 +244,7 @@ int ts_search_two_pass(
 		if (err)
 			return err;
 		err = ts_search_offer(s, windows, &outcome);
+		work = (ts_search_work(s) - begun) / (round + 1);
 		if (!outcome.fits) {
 			share -= cut;
 			cut *= 2;
@@ -236,6 +284,7 @@ int ts_search_ablation(struct ts_search *s, enum ts_swap_order order,
 	*ret_plain = true;
 	ts_choice_finish(&s->best.choice);
 	s->best = best;
+	s->best_run = 0;
 	return err;
 }
 
@@ -258,6 +307,7 @@ void ts_search_end_apart(struct ts_search *s, struct ts_best *before)
 	if (before->outcome.step_ns <= s->best.outcome.step_ns) {
 		ts_choice_finish(&s->best.choice);
 		s->best = *before;
+		s->best_run = 0;
 	} else {
 		ts_choice_finish(&before->choice);
 	}
@@ -298,8 +348,14 @@ int ts_search_note_settled(struct ts_search *s)
 int ts_search_settle(struct ts_search *s)
 {
 	struct ts_outcome outcome;
-	int err = ts_search_note_settled(s);
+	int err;
 
+	if (!ts_search_may(s, SETTLING_RUNS * ts_search_run_work(s)))
+		return s->best_run == ts_model_runs(s->model)
+		               ? 0
+		               : ts_model_run(s->model, &s->best.choice,
+		                         &outcome, s->wait_ns);
+	err = ts_search_note_settled(s);
 	if (err)
 		return err;
 	if (s->settled.outcome.step_ns <= s->best.outcome.step_ns) {

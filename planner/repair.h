@@ -35,8 +35,8 @@ struct ts_search {
 	struct ts_best best;
 	/* The best of those noted, whose windows are where copies began. */
 	struct ts_best settled;
-	/* The last run of the model was one of the best plan. */
-	bool at_best;
+	/* Runs of the model up to one of the best plan; 0: none was. */
+	uint64_t best_run;
 	uint64_t *wait_ns;
 	uint64_t limit_bytes;
 	/* Which parts of the algorithm to leave out (ablations). */
@@ -47,7 +47,9 @@ struct ts_search {
 	bool no_enumeration, quick;
 	/* What searches on other graphs of the tape did (ts_model_runs()...).
 	 */
-	uint64_t runs_before, instrs_before;
+	uint64_t runs_before, instrs_before, work_before;
+	/* Most that ts_search_work() may come to; no limit unless set. */
+	uint64_t budget;
 	/* Of the local search that is to follow; 0: there is none. */
 	uint32_t evaluations;
 	/* Rounds of repair; six unless changed. */
@@ -58,6 +60,21 @@ struct ts_search {
 int ts_search_init(struct ts_search *search, const struct ts_graph *graph,
         uint64_t limit_bytes);
 void ts_search_finish(struct ts_search *search);
+
+/*
+ * What the search has done so far, in steps of about the time that the event
+ * model takes for an op: the same on every machine, unlike time.
+ */
+uint64_t ts_search_work(const struct ts_search *search);
+
+/* Of one run of the best plan, at most. */
+uint64_t ts_search_run_work(const struct ts_search *search);
+
+/* Does the budget have so much left? */
+bool ts_search_may(const struct ts_search *search, uint64_t work);
+
+/* Adds what @other did, a search on another graph of the tape. */
+void ts_search_count(struct ts_search *search, const struct ts_search *other);
 
 /*
  * How much of @most is right for what it takes to run the best plan: all of it
@@ -118,7 +135,8 @@ int ts_search_note_settled(struct ts_search *search);
 
 /*
  * Notes the best plan, and makes the best of all noted the best plan where the
- * step gets no slower. The model then holds the run of the best plan.
+ * step gets no slower, if the budget allows. The model then holds the run of
+ * the best plan.
  */
 int ts_search_settle(struct ts_search *search);
 

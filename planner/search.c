@@ -19,13 +19,28 @@
 #define SMALL_SHARE 50
 /* Evaluations of the search: so many ops in all, and never more than that. */
 #define SEARCH_OPS      800000
-#define MAX_EVALUATIONS 3000
+#define MAX_EVALUATIONS 6000
 /* The same where parameters may leave: a run takes three steps to settle. */
 #define WIDE_SEARCH_OPS 2500000
 /* Rounds of repair there, where the two passes are not what counts. */
 #define WIDE_ROUNDS 2
+/* Runs that they take, and the pass over all gaps after them. */
+#define WIDE_RUNS 12
+/* Longest tape that this pass plans in less time than a user may wait for. */
+#define MOST_COVER_OPS 600000
 /* A plan for a long tape that is so many times slower than the ideal. */
 #define POOR 1.25
+/*
+ * What a search may do in all (ts_search_work()), and what more where there is
+ * a local search. Both are less on longer tapes, down to nothing on the
+ * longest, for what every tape gets takes ever more there: so planning time has
+ * no steps.
+ */
+#define BASE_WORK   6000000
+#define SEARCH_WORK 100000000
+#define LONGEST_OPS 1000000
+/* Runs that it may take to hold one more policy against a plan. */
+#define BASELINE_RUNS 8
 /* Up to so many gaps the local search alone finds what there is. */
 #define FEW_GAPS 64
 
@@ -43,7 +58,9 @@ static int try_baselines(struct ts_search *s)
 		struct ts_baseline_result result;
 		struct ts_outcome outcome;
 
-		if (ts_baselines[i].dominated)
+		if (ts_baselines[i].dominated ||
+		        !ts_search_may(
+		                s, BASELINE_RUNS * ts_search_run_work(s)))
 			continue;
 		err = ts_baseline_run(s, ts_baselines[i].fn, &result);
 		if (err)
@@ -105,23 +122,37 @@ static uint32_t evaluations(const struct ts_graph *g,
 	return n < MAX_EVALUATIONS ? n : MAX_EVALUATIONS;
 }
 
-/* A long tape: one round of the two passes, else Belady's rule. */
-static int seek_long(struct ts_search *s)
+/* Belady's rule, where there is no time for more than one other plan. */
+static int seek_belady(struct ts_search *s)
 {
 	double ideal = (double)s->graph->start_ns[s->graph->n_ops];
 	struct ts_outcome outcome;
 	int err;
 
-	s->rounds = 1;
-	err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
-	/* Where that went badly; one more run of three steps is too much. */
-	if (!err && (!s->best.outcome.fits ||
-	                    (!ts_graph_wraps(s->graph) &&
-	                            (double)s->best.outcome.step_ns >
-	                                    POOR * ideal))) {
-		err = ts_baseline_choose_swapadvisor(s, &s->trial);
-		if (!err)
-			err = ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
+	if (s->best.outcome.fits &&
+	        (double)s->best.outcome.step_ns <= POOR * ideal)
+		return 0;
+	err = ts_baseline_choose_swapadvisor(s, &s->trial);
+	return err ? err : ts_search_offer(s, TS_WINDOWS_TURN, &outcome);
+}
+
+/* Variants of the two passes beside the first, each of which took @work. */
+static int seek_variants(struct ts_search *s, uint64_t work)
+{
+	const struct ts_graph *g = s->graph;
+	bool turn_is_peak =
+	        g->profile->n_turns && g->peak_op == g->profile->turns[0];
+	int err = 0;
+
+	for (uint32_t k = 0; !err && k < 2 && !turn_is_peak; k++) {
+		if (ts_search_may(s, work))
+			err = ts_search_two_pass(s, g->peak_op,
+			        k ? TS_WINDOWS_LATE : TS_WINDOWS_TURN);
+	}
+	if (!err && ts_search_may(s, work)) {
+		s->no_swaps = true;
+		err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_LATE);
+		s->no_swaps = false;
 	}
 	return err;
 }
@@ -130,23 +161,18 @@ static int seek_long(struct ts_search *s)
 static int seek_narrow(struct ts_search *s, uint32_t evaluations)
 {
 	const struct ts_graph *g = s->graph;
+	uint64_t work = ts_search_work(s);
 	int err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
 
-	if (!err &&
-	        (!g->profile->n_turns || g->peak_op != g->profile->turns[0])) {
-		err = ts_search_two_pass(s, g->peak_op, TS_WINDOWS_TURN);
-		if (!err)
-			err = ts_search_two_pass(
-			        s, g->peak_op, TS_WINDOWS_LATE);
-	}
-	if (!err) {
-		s->no_swaps = true;
-		err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_LATE);
-		s->no_swaps = false;
-	}
+	work = ts_search_work(s) - work;
+	if (!err && ts_search_may(s, work))
+		err = seek_variants(s, work);
+	else if (!err)
+		err = seek_belady(s);
 	if (!err && g->n_gaps > FEW_GAPS && !s->best.outcome.fits)
 		err = ts_search_cover(s);
-	if (!err && s->best.outcome.fits && !s->swap_only && evaluations)
+	if (!err && s->best.outcome.fits && !s->swap_only && evaluations &&
+	        ts_search_may(s, work))
 		err = ts_search_frontier(s);
 	return err;
 }
@@ -154,12 +180,18 @@ static int seek_narrow(struct ts_search *s, uint32_t evaluations)
 /* Tapes whose parameters and optimizer state may have to leave as well. */
 static int seek_wide(struct ts_search *s)
 {
-	int err;
+	bool both = ts_search_may(s, WIDE_RUNS * ts_search_run_work(s));
+	bool two_pass = both || s->graph->n_ops > MOST_COVER_OPS;
+	int err = 0;
 
 	s->rounds = WIDE_ROUNDS;
-	err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
-	if (!err)
+	/* Where there is no time for both, the pass over all gaps is better. */
+	if (two_pass)
+		err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
+	if (!err && (both || !s->best.outcome.fits))
 		err = ts_search_cover(s);
+	if (!err && !two_pass && !s->best.outcome.fits)
+		err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);
 	return err;
 }
 
@@ -171,8 +203,6 @@ static bool is_wide(const struct ts_graph *g)
 static int seek(struct ts_search *s, uint32_t evaluations)
 {
 	s->evaluations = evaluations;
-	if (s->graph->n_ops >= TS_LONG_TAPE)
-		return seek_long(s);
 	return is_wide(s->graph) ? seek_wide(s) : seek_narrow(s, evaluations);
 }
 
@@ -250,6 +280,13 @@ static int lift(struct ts_search *s, const struct ts_search *coarse)
 	return ts_search_offer_as_is(s, coarse->best.windows, &outcome);
 }
 
+static uint64_t left_of(const struct ts_search *s)
+{
+	uint64_t done = ts_search_work(s);
+
+	return done < s->budget ? s->budget - done : 0;
+}
+
 /*
  * Looks for plans with small values left where they are. *ret_done: it found
  * one that fits, and it is search->best.
@@ -275,19 +312,19 @@ static int seek_coarse(struct ts_search *s, uint64_t min_gap_bytes,
 	search.swap_only = s->swap_only;
 	search.no_enumeration = s->no_enumeration;
 	search.quick = s->quick;
+	search.budget = left_of(s);
 	err = seek(&search, evaluations);
-	if (!err && options->baselines && coarse.n_ops < TS_LONG_TAPE)
+	if (!err && options->baselines)
 		err = is_wide(&coarse) ? try_baselines_apart(&search)
 		                       : try_baselines(&search);
-	if (!err && search.best.outcome.fits && coarse.n_ops < TS_LONG_TAPE)
+	if (!err && search.best.outcome.fits)
 		err = ts_search_improve(
 		        &search, ts_search_effort(&search, evaluations));
-	if (!err && search.best.outcome.fits && coarse.n_ops < TS_LONG_TAPE)
+	if (!err && search.best.outcome.fits)
 		err = ts_search_settle(&search);
 	if (!err && search.best.outcome.fits)
 		err = lift(s, &search);
-	s->runs_before += ts_model_runs(search.model);
-	s->instrs_before += ts_model_instrs(search.model);
+	ts_search_count(s, &search);
 	ts_search_finish(&search);
 out_finish:
 	ts_graph_finish(&coarse);
@@ -316,9 +353,11 @@ static int seek_all(struct ts_search *s, const struct ts_plan_options *options)
 		err = seek_coarse(s, size, options, n, &done);
 	if (!err && !done)
 		err = seek(s, n);
-	if (!err && (!s->best.outcome.fits || !is_wide(g)))
+	if (!err && (!s->best.outcome.fits ||
+	                    (!is_wide(g) &&
+	                            ts_search_may(s, ts_search_run_work(s)))))
 		err = ts_search_emergency(s);
-	if (err || g->n_ops >= TS_LONG_TAPE)
+	if (err)
 		return err;
 	step_ns = s->best.outcome.step_ns;
 	if (options->baselines)
@@ -359,26 +398,42 @@ static int try_swap_only(
 	search.swap_only = true;
 	search.no_enumeration = s->no_enumeration;
 	search.quick = s->quick;
+	search.budget = left_of(s);
 	err = seek_all(&search, &own);
 	if (!err && search.best.outcome.fits)
 		err = ts_search_settle(&search);
 	if (!err && search.best.outcome.fits)
 		err = lift(s, &search);
-	s->runs_before += search.runs_before + ts_model_runs(search.model);
-	s->instrs_before +=
-	        search.instrs_before + ts_model_instrs(search.model);
+	ts_search_count(s, &search);
 	ts_search_finish(&search);
 out_finish:
 	ts_graph_finish(&g);
 	return err;
 }
 
+static uint64_t budget(
+        const struct ts_search *s, const struct ts_plan_options *options)
+{
+	uint64_t ops = s->graph->n_ops, work = BASE_WORK;
+
+	if (options->search_evaluations)
+		work += SEARCH_WORK;
+	work = ops < LONGEST_OPS ? work / LONGEST_OPS * (LONGEST_OPS - ops) : 0;
+	/* Who asks for a number of evaluations gets it. */
+	if (options->search_evaluations != TS_SEARCH_AUTO)
+		work += options->search_evaluations * ts_search_run_work(s);
+	return work;
+}
+
 int ts_plan_search(struct ts_search *s, const struct ts_plan_options *options)
 {
-	int err = seek_all(s, options);
+	int err;
 
+	s->budget = budget(s, options);
+	err = seek_all(s, options);
+	/* It begins with plans for all of the tape, and ends with one more. */
 	if (!err && !s->swap_only && is_wide(s->graph) &&
-	        s->graph->n_ops < TS_LONG_TAPE)
+	        ts_search_may(s, BASELINE_RUNS * ts_search_run_work(s)))
 		err = try_swap_only(s, options);
 	return err;
 }

@@ -11,6 +11,8 @@
 /* Settings that go on with later times together; rounds. */
 #define TOGETHER    2
 #define MORE_ROUNDS 5
+/* What that takes, in beginnings of a setting. */
+#define GOING_ON 4
 /* Times that the windows of the best plan are fitted to its run. */
 #define REFITS 4
 /* Shares of the waits that memory is set aside for. */
@@ -32,11 +34,6 @@ static const double headrooms[] = {0.01, 0};
 #define LITTLE_LINK 0.8
 /* Plans so near to the best get some local search. */
 #define CLOSE 1.01
-/*
- * Longest tape whose settings go on, together and apart; longer than any that
- * was recorded. On longer ones one setting has to do.
- */
-#define MOST_OPS 20000
 /*
  * Settings so far from it are not tried with less headroom; those that begin
  * so far from the best beginning, not at all.
@@ -128,6 +125,7 @@ static int try_setting(struct ts_search *s,
         uint64_t *bytes, uint64_t *ret_step_ns)
 {
 	uint32_t most = rounds + FITTING;
+	uint64_t begun = ts_search_work(s);
 	int err = 0;
 
 	*ret_step_ns = TS_NEVER;
@@ -142,15 +140,20 @@ static int try_setting(struct ts_search *s,
 			return 0;
 		if (err)
 			return err;
-		if (!learn(s, bytes))
+		if (!learn(s, bytes)) {
+			if (!ts_search_may(s,
+			            (ts_search_work(s) - begun) / (round + 1)))
+				break;
 			continue;
+		}
 		err = keep_what_fits(s, bytes, options->limit_bytes);
 		if (!err)
 			err = ts_search_offer(s, TS_WINDOWS_ROOM, &outcome);
 		if (err || !outcome.fits || outcome.step_ns >= *ret_step_ns)
 			return err;
 		*ret_step_ns = outcome.step_ns;
-		if (!--rounds)
+		if (!--rounds || !ts_search_may(s, (ts_search_work(s) - begun) /
+		                                           (round + 1)))
 			return 0;
 		ts_cover_move_times(
 		        &s->cover, ts_model_op_times(s->model), SHIFT);
@@ -268,6 +271,7 @@ struct cover_search {
 	double region;
 	uint64_t *bytes; /* scratch, by op */
 	uint64_t step_ns[N_SETTINGS];
+	uint64_t work; /* the most that a setting has taken to begin */
 };
 
 /* From the beginning; *ret_step_ns is the best step of these rounds. */
@@ -285,10 +289,9 @@ static int start_setting(struct cover_search *c, uint32_t setting,
 static bool worth_a_look(const struct cover_search *c, uint32_t setting)
 {
 	const struct ts_search *s = c->search;
-	bool fits = s->best.outcome.fits, other = false;
+	bool other = false;
 
-	/* Where one setting has to do. */
-	if (s->graph->n_ops > MOST_OPS && setting && fits)
+	if (setting && !ts_search_may(s, c->work))
 		return false;
 	if (s->swap_only || !settings[setting].no_replays)
 		return settings[setting].no_replays == s->swap_only;
@@ -304,10 +307,15 @@ static int try_all(struct cover_search *c)
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < N_SETTINGS; i++) {
+		uint64_t work = ts_search_work(c->search);
+
 		c->step_ns[i] = TS_NEVER;
 		if (worth_a_look(c, i))
 			err = start_setting(
 			        c, i, headrooms[0], 1, &c->step_ns[i]);
+		work = ts_search_work(c->search) - work;
+		if (work > c->work)
+			c->work = work;
 	}
 	return err;
 }
@@ -325,6 +333,8 @@ static int try_ahead(struct cover_search *c, uint32_t setting, double headroom)
 		if (!s->best.outcome.fits ||
 		        (double)s->best.outcome.wait_in_ns <
 		                LITTLE_WAIT * (double)s->best.outcome.step_ns)
+			break;
+		if (!ts_search_may(s, 2 * c->work))
 			break;
 		ts_cover_reset(&s->cover);
 		err = make_room(s, aheads[i], c->bytes);
@@ -378,7 +388,7 @@ static int go_on_together(struct cover_search *c)
 	for (uint32_t i = 0; !err && i < TOGETHER; i++) {
 		uint32_t setting = take_best(step_ns, &got);
 
-		if (setting == TS_NONE)
+		if (setting == TS_NONE || !ts_search_may(s, 2 * c->work))
 			break;
 		first = i ? first : setting;
 		err = start_setting(
@@ -391,7 +401,9 @@ static int go_on_together(struct cover_search *c)
 	if (!err && s->evaluations && s->best.outcome.fits)
 		err = ts_search_improve(
 		        s, ts_search_effort(s, TS_CLOSE_EVALUATIONS));
-	return err ? err : ts_search_note_settled(s);
+	if (err || !ts_search_may(s, 2 * ts_search_run_work(s)))
+		return err;
+	return ts_search_note_settled(s);
 }
 
 /* The best settings, each by itself, to the end. */
@@ -407,12 +419,13 @@ static int go_on_apart(struct cover_search *c)
 
 		if (!i)
 			most_ns = TOO_FAR * (double)first_ns;
-		if (setting == TS_NONE || (double)first_ns > most_ns)
+		if (setting == TS_NONE || (double)first_ns > most_ns ||
+		        !ts_search_may(s, GOING_ON * c->work))
 			break;
 		for (uint32_t k = 0; !err && k < N_HEADROOMS; k++) {
 			uint64_t step_ns = TS_NEVER;
 
-			if (perfect(s))
+			if (perfect(s) || !ts_search_may(s, GOING_ON * c->work))
 				break;
 			err = go_on(c, setting, headrooms[k], &step_ns);
 			if ((double)step_ns >
@@ -437,11 +450,9 @@ int ts_search_cover(struct ts_search *s)
 		err = ts_program_init(&s->program, s->graph);
 	if (!err)
 		err = try_all(&c);
-	if (!err && s->graph->n_ops > MOST_OPS)
-		err = s->best.outcome.fits ? ts_search_refit(s, 1) : 0;
-	else if (!err)
+	if (!err)
 		err = go_on_together(&c);
-	if (!err && !s->quick && s->graph->n_ops <= MOST_OPS)
+	if (!err && !s->quick)
 		err = go_on_apart(&c);
 	free(c.bytes);
 	return err;

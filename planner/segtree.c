@@ -158,20 +158,28 @@ uint32_t ts_segtree_last_above(
 	return last_above(tree, 1, 0, tree->leaves, end, level);
 }
 
-/* Highest of the subtree in [from, to), without what its parents add. */
-static int64_t range_max(const struct ts_segtree *tree, uint32_t i,
-        uint32_t low, uint32_t width, uint32_t from, uint32_t to)
+/* Highest in [from, to): from both ends up, until they meet. */
+static int64_t range_max(
+        const struct ts_segtree *tree, uint32_t from, uint32_t to)
 {
-	int64_t left, right;
+	uint32_t left = from + tree->leaves, right = to - 1 + tree->leaves;
+	const struct ts_segtree_node *nodes = tree->nodes;
+	int64_t most = nodes[left].max, right_most = nodes[right].max;
 
-	if (low >= to || low + width <= from)
-		return INT64_MIN / 2;
-	if (from <= low && low + width <= to)
-		return tree->nodes[i].max;
-	width /= 2;
-	left = range_max(tree, 2 * i, low, width, from, to);
-	right = range_max(tree, 2 * i + 1, low + width, width, from, to);
-	return tree->nodes[i].add + greater(left, right);
+	while (left / 2 < right / 2) {
+		if (!(left & 1))
+			most = greater(most, nodes[left + 1].max);
+		if (right & 1)
+			right_most = greater(right_most, nodes[right - 1].max);
+		left /= 2;
+		right /= 2;
+		most += nodes[left].add;
+		right_most += nodes[right].add;
+	}
+	most = greater(most, right_most);
+	for (left /= 2; left; left /= 2)
+		most += nodes[left].add;
+	return most;
 }
 
 int64_t ts_segtree_range_max(const struct ts_segtree *tree, uint32_t from,
@@ -181,7 +189,7 @@ int64_t ts_segtree_range_max(const struct ts_segtree *tree, uint32_t from,
 
 	if (from >= to)
 		return INT64_MIN;
-	most = range_max(tree, 1, 0, tree->leaves, from, to);
+	most = range_max(tree, from, to);
 	*ret_at = ts_segtree_first_above(tree, from, most - 1);
 	return most;
 }

@@ -192,8 +192,7 @@ static int squeeze_init(struct squeeze *q)
 	q->last_resort.items = calloc(n, sizeof(uint32_t));
 	q->absence = (struct ts_absence){q->graph, q->pass, q->choice,
 	        &q->memory, calloc(n, sizeof(uint32_t)),
-	        q->graph->n_ops < TS_LONG_TAPE ? TS_MAX_PULLED
-	                                       : TS_LONG_PULLED};
+	        ts_absence_most_pulled(q->graph)};
 	if (err || !q->per_byte.items || !q->whole.items ||
 	        !q->last_resort.items || !q->absence.stack)
 		return -ENOMEM;
@@ -222,6 +221,7 @@ int ts_pass_squeeze(struct ts_pass *pass, struct ts_choice *choice)
 		op = ts_segtree_first_above(&q.memory, op, limit);
 		if (op >= pass->graph->n_ops)
 			break;
+		pass->looks += TS_LOOKS;
 		offer(&q, op);
 		gap = cheapest(
 		        &q, op, (double)(ts_segtree_max(&q.memory) - limit));

@@ -10,6 +10,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/units.h"
+#include "planner/buckets.h"
 #include "planner/pages.h"
 #include "planner/plan.h"
 #include "planner/plan_json.h"
@@ -18,7 +19,8 @@
 
 static const char usage[] =
         "usage: tapeswap plan PROFILE --limit L [-o FILE] [--stats FILE]\n"
-        "                     [--search EVALUATIONS] [--no-replay]\n"
+        "                     [--search EVALUATIONS] [--no-replay] [--tokens "
+        "N]\n"
         "\n"
         "Plans what to keep, swap and replay. L: bytes, KiB, MiB, GiB, or % "
         "of\n"
@@ -26,13 +28,17 @@ static const char usage[] =
         "has its\n"
         "figures alone (-o -: all of it). Exit status 1: L does not fit; the\n"
         "smallest limit that does is printed.\n"
-        "--no-replay: values are kept or swapped, never made again.\n";
+        "--no-replay: values are kept or swapped, never made again.\n"
+        "--tokens: a plan for steps of up to N tokens, and for all that share "
+        "their\n"
+        "bucket: sizes and times of PROFILE are scaled to its upper edge.\n";
 
 enum {
 	OPT_LIMIT = 256,
 	OPT_STATS,
 	OPT_SEARCH,
 	OPT_NO_REPLAY,
+	OPT_TOKENS,
 };
 
 static const struct option options[] = {
@@ -40,6 +46,7 @@ static const struct option options[] = {
         {"stats", required_argument, NULL, OPT_STATS},
         {"no-replay", no_argument, NULL, OPT_NO_REPLAY},
         {"search", required_argument, NULL, OPT_SEARCH},
+        {"tokens", required_argument, NULL, OPT_TOKENS},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
 };
@@ -48,6 +55,7 @@ struct request {
 	const char *limit;
 	const char *output; /* NULL: nowhere */
 	const char *stats;
+	uint64_t tokens; /* 0: those of the profile */
 	struct ts_plan_options plan;
 };
 
@@ -160,6 +168,14 @@ static int read_option(struct request *r, int opt)
 	case OPT_NO_REPLAY:
 		r->plan.no_replay = true;
 		return TS_EXIT_YES;
+	case OPT_TOKENS:
+		errno = 0;
+		r->tokens = strtoull(optarg, &end, 10);
+		if (*optarg < '0' || *optarg > '9' || *end || errno ||
+		        !r->tokens)
+			return ts_cli_bad(
+			        NULL, "--tokens: cannot read '%s'", optarg);
+		return TS_EXIT_YES;
 	case OPT_SEARCH: {
 		unsigned long n = strtoul(optarg, &end, 10);
 
@@ -172,6 +188,30 @@ static int read_option(struct request *r, int opt)
 	default:
 		return TS_EXIT_BAD;
 	}
+}
+
+/* @profile as it is at the upper edge of the bucket of @tokens. */
+static int scale_to_bucket(struct ts_profile *profile, uint64_t tokens)
+{
+	uint64_t edge = ts_bucket_edge(tokens, TS_BUCKET_PERCENT);
+	struct ts_profile scaled;
+	int err;
+
+	if (!profile->tokens)
+		return ts_cli_bad(NULL, "--tokens: the profile does not say of "
+		                        "how many tokens it is");
+	err = ts_bucket_scale(profile, edge, &scaled);
+	if (err)
+		return ts_cli_bad(NULL, "--tokens: %s",
+		        err == -EINVAL ? "too many" : strerror(-err));
+	if (ts_bucket_wants_profile(profile->tokens, edge))
+		fprintf(stderr,
+		        "tapeswap: %llu tokens are more than twice those of "
+		        "the profile: make one of a longer step\n",
+		        (unsigned long long)edge);
+	ts_profile_finish(profile);
+	*profile = scaled;
+	return TS_EXIT_YES;
 }
 
 int ts_cli_plan(int argc, char **argv)
@@ -201,6 +241,13 @@ int ts_cli_plan(int argc, char **argv)
 		status = ts_cli_load_profile(argv[optind], &profile);
 	if (status)
 		return status;
+	if (r.tokens) {
+		status = scale_to_bucket(&profile, r.tokens);
+		if (status) {
+			ts_profile_finish(&profile);
+			return status;
+		}
+	}
 	if (ts_graph_init(&graph, &profile, &(struct ts_graph_options){0})) {
 		ts_profile_finish(&profile);
 		return ts_cli_bad(NULL, "out of memory");

@@ -34,8 +34,12 @@ static const char *const shape_names[SHAPES] = {"transformer", "chain"};
 #define SEARCH_MS   60.0
 #define MILLION_MS  3000.0
 #define MILLION_MIB 1024.0
-/* n log n between the shortest and the longest tape, with room for noise. */
-#define GROWTH_FACTOR 2.5
+/* No length takes more of n log n than the shortest, with room for noise. */
+#define GROWTH_FACTOR 1.5
+/* Nor so many times longer than a longer one: no steps down either. */
+#define STEP_FACTOR 1.5
+/* Lengths up to so many ops are measured several times. */
+#define SHORT_OPS 30000
 
 static double cpu_ms(void)
 {
@@ -225,12 +229,30 @@ static int make_chain(uint32_t ops, struct ts_profile *p)
 	return ts_builder_take(&b, p);
 }
 
-/* One shape at four lengths. False: too slow, or too much memory. */
+/* Lengths of tapes, and what planning each took. */
+static const uint32_t lengths[] = {
+        1000, 3000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000};
+#define N_LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
+
+static bool grows_evenly(
+        const double ms[N_LENGTHS], const double share[N_LENGTHS])
+{
+	for (size_t i = 0; i < N_LENGTHS; i++) {
+		if (share[i] > GROWTH_FACTOR * share[0])
+			return false;
+		for (size_t k = i + 1; k < N_LENGTHS; k++) {
+			if (ms[i] > STEP_FACTOR * ms[k])
+				return false;
+		}
+	}
+	return true;
+}
+
+/* One shape at all lengths. False: too slow, or too much memory. */
 static bool bench_growth(enum shape shape, FILE *csv)
 {
-	static const uint32_t lengths[] = {1000, 10000, 100000, 1000000};
 	struct ts_plan_options options = ts_plan_default_options();
-	double first = 0, ms = 0;
+	double ms[N_LENGTHS], share[N_LENGTHS];
 	struct rusage usage;
 
 	options.search_evaluations = 0;
@@ -238,30 +260,25 @@ static bool bench_growth(enum shape shape, FILE *csv)
 	options.pages = false;
 	printf("\n%-11s %9s %12s %16s %11s\n", shape_names[shape], "ops",
 	        "planning ms", "per n log n", "calibration");
-	for (int i = 0; i < 4; i++) {
+	for (size_t i = 0; i < N_LENGTHS; i++) {
 		struct ts_profile p;
-		double share;
 
 		if (shape == SHAPE_CHAIN ? make_chain(lengths[i], &p)
 		                         : make_transformer(lengths[i], &p))
 			exit(2);
-		ms = median_ms(&p, peak_of(&p) / 2, &options, i < 2 ? RUNS : 1);
-		share = ms / (p.n_ops * log2(p.n_ops)) * 1e6;
-		printf("%21u %12.2f %16.3f %8.1f ms\n", p.n_ops, ms, share,
-		        calibrate());
+		ms[i] = median_ms(&p, peak_of(&p) / 2, &options,
+		        lengths[i] <= SHORT_OPS ? 3 : 1);
+		share[i] = ms[i] / (p.n_ops * log2(p.n_ops)) * 1e6;
+		printf("%21u %12.2f %16.3f %8.1f ms\n", p.n_ops, ms[i],
+		        share[i], calibrate());
 		if (csv)
 			fprintf(csv, "%s,%u,%.3f,%.6f\n", shape_names[shape],
-			        p.n_ops, ms, share);
-		/* The shortest tape is all start-up; the second counts. */
-		if (i == 1)
-			first = share;
-		if (i == 3 && share > GROWTH_FACTOR * first)
-			ms = HUGE_VAL;
+			        p.n_ops, ms[i], share[i]);
 		ts_profile_finish(&p);
 	}
 	getrusage(RUSAGE_SELF, &usage);
 	printf("most memory: %.0f MiB\n", (double)usage.ru_maxrss / 1024);
-	return ms <= MILLION_MS &&
+	return grows_evenly(ms, share) && ms[N_LENGTHS - 1] <= MILLION_MS &&
 	       (double)usage.ru_maxrss / 1024 <= MILLION_MIB;
 }
 

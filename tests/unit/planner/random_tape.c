@@ -158,9 +158,10 @@ static int finish(struct tape *t, struct ts_profile *ret_profile)
 	return ts_builder_take(&t->b, ret_profile);
 }
 
-static int make(uint64_t seed, bool wide, struct ts_profile *ret_profile)
+static int make(
+        uint64_t seed, bool wide, bool apart, struct ts_profile *ret_profile)
 {
-	struct tape t = {.wide = wide};
+	struct tape t = {.wide = wide, .apart = apart};
 	uint32_t moments[MAX_WIDE], grad;
 	bool cyclic;
 
@@ -295,10 +296,15 @@ int ts_random_woven_tape(uint64_t seed, struct ts_profile *ret_profile)
 
 int ts_random_tape(uint64_t seed, struct ts_profile *ret_profile)
 {
-	return make(seed, false, ret_profile);
+	return make(seed, false, false, ret_profile);
+}
+
+int ts_random_tape_apart(uint64_t seed, struct ts_profile *ret_profile)
+{
+	return make(seed, false, true, ret_profile);
 }
 
 int ts_random_wide_tape(uint64_t seed, struct ts_profile *ret_profile)
 {
-	return make(seed, true, ret_profile);
+	return make(seed, true, false, ret_profile);
 }

@@ -19,6 +19,9 @@ uint32_t ts_random_below(struct ts_random *random, uint32_t n);
  */
 int ts_random_tape(uint64_t seed, struct ts_profile *ret_profile);
 
+/* The same tape with a link whose speeds are drawn for each way. */
+int ts_random_tape_apart(uint64_t seed, struct ts_profile *ret_profile);
+
 /*
  * Replayed intermediates that have several readers, whose outputs are used in
  * any order; the link's speeds are drawn for each way.

@@ -11,6 +11,7 @@
 #include "planner/baselines/baseline.h"
 #include "planner/bound.h"
 #include "planner/plan.h"
+#include "tests/unit/planner/optimum.h"
 #include "tests/unit/planner/random_tape.h"
 
 /* Sanitizers make everything some ten times slower. */
@@ -50,45 +51,6 @@ static uint32_t n_tapes(void)
 	return text ? (uint32_t)strtoul(text, NULL, 10) : TAPES;
 }
 
-static uint64_t combinations(const struct ts_graph *g)
-{
-	uint64_t n = 1;
-
-	for (uint32_t i = 0; i < g->n_gaps && n <= LONG_COMBINATIONS; i++)
-		n *= g->gaps[i].replay_ns == TS_NEVER ? 2 : 3;
-	return n;
-}
-
-/* The fastest of all combinations, in all window modes, early and late. */
-static uint64_t optimum(struct ts_search *s, uint64_t n)
-{
-	const struct ts_graph *g = s->graph;
-	uint64_t best = TS_NEVER;
-
-	for (uint64_t c = 0; c < n; c++) {
-		uint64_t rest = c;
-
-		for (uint32_t i = 0; i < g->n_gaps; i++) {
-			uint32_t k = g->gaps[i].replay_ns == TS_NEVER ? 2 : 3;
-
-			s->trial.action[i] = (uint8_t)(rest % k);
-			rest /= k;
-		}
-		for (uint32_t w = 0; w < 2 * TS_WINDOW_MODES; w++) {
-			struct ts_outcome o;
-
-			memset(s->trial.late, w >= TS_WINDOW_MODES, g->n_gaps);
-			ts_windows_set(g, &s->trial,
-			        (enum ts_window_mode)(w % TS_WINDOW_MODES));
-			ck_assert_int_eq(
-			        ts_model_run(s->model, &s->trial, &o, NULL), 0);
-			if (o.fits && o.step_ns < best)
-				best = o.step_ns;
-		}
-	}
-	return best;
-}
-
 static void check_baselines(
         struct ts_search *s, const struct ts_plan *plan, uint64_t seed)
 {
@@ -122,7 +84,7 @@ static void compare(struct ts_search *s, const struct ts_profile *p,
         struct totals *totals)
 {
 	struct ts_plan_options options = ts_plan_default_options();
-	uint64_t best = optimum(s, n);
+	uint64_t best = ts_optimum(s, n);
 	struct ts_plan plan;
 	double gap;
 
@@ -183,6 +145,18 @@ static uint64_t draw_limit(const struct ts_graph *g, uint64_t seed, bool tight)
 	return limit < g->peak_bytes ? limit : g->peak_bytes;
 }
 
+/*
+ * Every other ordinary tape has a link that is faster one way than the other,
+ * where limits are tight as well.
+ */
+static int make_tape(uint64_t seed, bool woven, struct ts_profile *p)
+{
+	if (woven)
+		return ts_random_woven_tape(seed, p);
+	return seed % 2 ? ts_random_tape_apart(seed, p)
+	                : ts_random_tape(seed, p);
+}
+
 static void check_tape(uint64_t seed, bool woven, struct totals *totals)
 {
 	struct ts_plan_options options = ts_plan_default_options();
@@ -193,14 +167,12 @@ static void check_tape(uint64_t seed, bool woven, struct totals *totals)
 	struct ts_plan plan;
 	uint64_t limit, n;
 
-	ck_assert_int_eq(woven ? ts_random_woven_tape(seed, &p)
-	                       : ts_random_tape(seed, &p),
-	        0);
+	ck_assert_int_eq(make_tape(seed, woven, &p), 0);
 	ck_assert_msg(!ts_profile_check(&p, &error), "seed %" PRIu64 ": %s %s",
 	        seed, error.path, error.message);
 	ck_assert_int_eq(
 	        ts_graph_init(&g, &p, &(struct ts_graph_options){0}), 0);
-	limit = draw_limit(&g, seed, woven);
+	limit = draw_limit(&g, seed, woven || seed % 2);
 	options.min_gap_bytes = 1;
 	ck_assert_msg(!ts_plan_make(&p, limit, &options, &plan, NULL),
 	        "seed %" PRIu64 ": no plan for a limit above the floor", seed);
@@ -211,7 +183,7 @@ static void check_tape(uint64_t seed, bool woven, struct totals *totals)
 	        "seed %" PRIu64 ": the plan is faster than the bound", seed);
 	ck_assert_int_eq(ts_search_init(&search, &g, limit), 0);
 	check_baselines(&search, &plan, seed);
-	n = combinations(&g);
+	n = ts_combinations(&g, LONG_COMBINATIONS);
 	if (n <= MAX_COMBINATIONS ||
 	        (n <= LONG_COMBINATIONS && seed % LONG_EVERY == 0))
 		compare(&search, &p, &plan, n, seed, totals);
