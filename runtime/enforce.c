@@ -209,6 +209,7 @@ void ts_enforce_make_way(
 {
 	struct ts_enforce *enforce = pager->enforce;
 	struct ts_shortage shortage = {0};
+	uint64_t room = ts_pager_room(pager);
 	int rc = 0;
 
 	enforce->missed += misses(pager, ranges, count);
@@ -222,9 +223,10 @@ void ts_enforce_make_way(
 		if (!tenant || !may_leave(tenant) || tenant->chosen)
 			continue;
 		/* What the plan does not move gets a chunk of its own. */
-		if (!strip_of(pager, page->address) &&
-		        ts_pager_room(pager) >= page->bytes)
+		if (!strip_of(pager, page->address) && room >= page->bytes) {
+			room -= page->bytes;
 			continue;
+		}
 		rc = ts_pages_add(&pager->victims, tenant);
 		tenant->chosen = !rc;
 		if (!rc && strip_of(pager, tenant->address))

@@ -101,8 +101,10 @@ void ts_enforce_end(struct ts_pager *pager)
 	struct ts_enforce *enforce;
 
 	ts_mutex_lock(&pager->gate);
+	ts_mutex_lock(&pager->lock);
 	enforce = pager->enforce;
 	pager->enforce = NULL;
+	ts_mutex_unlock(&pager->lock);
 	ts_mutex_unlock(&pager->gate);
 	destroy(enforce);
 }

@@ -498,6 +498,62 @@ START_TEST(pages_that_do_not_move_do_not_share)
 }
 END_TEST
 
+/* Two of them beside one free chunk: of the plan's pages none has to go. */
+START_TEST(pages_that_do_not_move_take_no_more_than_is_free)
+{
+	struct ts_shortage shortage;
+	struct ts_range both[2];
+	/* The plan's, two pages, and one that is free. */
+	const uint64_t limit_pages = 19, fill = (limit_pages - 6) * PAGE;
+	uint64_t pages[4], in = 0, out = 0;
+
+	start(limit_pages);
+	for (int i = 0; i < 4; i++) {
+		pages[i] = alloc(PAGE);
+		ts_pager_dead(pager, pages[i], PAGE);
+	}
+	ts_pager_live(pager, layer(0), fill);
+	ck_assert_int_eq(write_op(layer(0), fill, 3, STREAM_A), 0);
+	/* The last two get the chunks of the first two. */
+	for (int i = 0; i < 4; i++) {
+		ts_pager_live(pager, pages[i], PAGE);
+		ck_assert_int_eq(write_op(pages[i], PAGE, i, STREAM_A), 0);
+		if (i == 1)
+			for (int j = 0; j < 2; j++)
+				ts_pager_dead(pager, pages[j], PAGE);
+	}
+	ts_pager_dead(pager, layer(0), fill);
+	adopt();
+	step_by_plan();
+	ck_assert_uint_eq(ts_pager_room(pager), PAGE);
+	for (int i = 0; i < LOSS; i++) {
+		ts_enforce_op(pager, (uint32_t)i);
+		op(i);
+	}
+	for (int i = 0; i < 2; i++) {
+		ts_pager_live(pager, pages[i], PAGE);
+		both[i] = range(pages[i], PAGE);
+		both[i].access = TS_ACCESS_READ;
+	}
+	ck_assert_int_eq(ts_pager_begin(pager, both, 2, TS_BEGIN_BY_PLAN,
+	                         STREAM_A, &in, &out, &shortage),
+	        0);
+	ts_pager_end(pager, both, 2, STREAM_A, true);
+	ck_assert_uint_eq(out, PAGE);
+	for (int i = LOSS; i < OPS; i++) {
+		struct ts_pager_stats before;
+
+		ts_enforce_op(pager, (uint32_t)i);
+		before = stats();
+		op(i);
+		ck_assert_uint_eq(stats().in_bytes, before.in_bytes);
+	}
+	for (int i = 2; i < 4; i++)
+		expect_bytes(pages[i], PAGE, i);
+	end();
+}
+END_TEST
+
 /* What an op just uses, and what is pinned, stays. */
 START_TEST(pages_in_use_do_not_leave)
 {
@@ -618,6 +674,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, pages_taken_meanwhile_come_back_another_way);
 	tcase_add_test(tests, pages_used_off_the_plan_make_way_again);
 	tcase_add_test(tests, pages_that_do_not_move_do_not_share);
+	tcase_add_test(tests, pages_that_do_not_move_take_no_more_than_is_free);
 	tcase_add_test(tests, pages_in_use_do_not_leave);
 	tcase_add_test(tests, pages_that_want_one_chunk_lose_nothing);
 	tcase_add_test(tests, stale_plan_costs_time_only);
