@@ -277,6 +277,26 @@ static bool surely_fits(struct ts_making *making)
 	        ts_remake_pager(), making->ranges, making->leaf_count + 1);
 }
 
+/*
+ * Leaves of what is given up count as alive once more for each of those: a page
+ * that @value ends in would not be its own.
+ */
+static void discard(const struct ts_kept_use *value)
+{
+	struct ts_pager *pager = ts_remake_pager();
+	unsigned int times = 0;
+
+	for (uint32_t i = 0; i < ts_remake.count; i++)
+		for (unsigned int k = 0; k < ts_remake.items[i].leaf_count; k++)
+			times += ts_remake.items[i].leaves[k].serial ==
+			         value->serial;
+	for (unsigned int i = 0; i < times; i++)
+		ts_pager_dead(pager, value->address, value->bytes);
+	ts_pager_discard(pager, value->address, value->bytes);
+	for (unsigned int i = 0; i < times; i++)
+		ts_pager_live(pager, value->address, value->bytes);
+}
+
 /* The value stays for this step; again and again it is given up no more. */
 static void keep(uint32_t index)
 {
@@ -303,8 +323,7 @@ static void give_up(uint32_t index, ts_stream_key stream)
 	        ts_making_leaves(making) == TS_VERDICT_OPEN && may_go(making) &&
 	        surely_fits(making) && note_item(making, choice)) {
 		ts_remake.kept[index] = 0;
-		ts_pager_discard(ts_remake_pager(), making->original->address,
-		        making->original->bytes);
+		discard(making->original);
 	} else {
 		keep(index);
 	}
