@@ -258,6 +258,20 @@ static int add_moves(struct work *work, const struct ts_planned_move *moves,
 	return rc;
 }
 
+/* The same of those from *@move on that move before op @index. */
+static int add_moves_at(struct work *work, const struct ts_planned_move **move,
+        uint32_t index, int way)
+{
+	const struct ts_planned_move *first = *move;
+	const struct ts_planned_move *end =
+	        work->extras->moves + work->extras->n_moves;
+
+	while (*move < end && (*move)->op == index &&
+	        (*move)->take == (way == IN))
+		++*move;
+	return add_moves(work, first, (uint32_t)(*move - first), way);
+}
+
 /* The range of the @index-th use of @op. */
 static uint32_t used_by(
         const struct work *work, const struct ts_profile_op *op, uint32_t index)
@@ -329,24 +343,18 @@ static void add_replay(struct work *work, const struct ts_replay *replay)
 static int add_step(struct work *work)
 {
 	const struct ts_planned_move *move = work->extras->moves;
-	const struct ts_planned_move *end = move + work->extras->n_moves;
 	const struct ts_replay *replay = work->extras->replays;
 	const struct ts_replay *last = replay + work->extras->n_replays;
 	int rc = 0;
 
 	for (uint32_t i = 0; i < work->view->profile.n_ops && !rc; i++) {
-		for (int way = OUT; way <= IN && !rc; way++) {
-			const struct ts_planned_move *first = move;
-
-			while (move < end && move->op == i &&
-			        move->take == (way == IN))
-				move++;
-			rc = add_moves(
-			        work, first, (uint32_t)(move - first), way);
-		}
+		rc = add_moves_at(work, &move, i, OUT);
+		/* What comes has the chunks of what is gone for good, too. */
 		for (uint32_t k = work->first_death[i];
 		        k < work->first_death[i + 1]; k++)
 			go(work, work->deaths[k]);
+		if (!rc)
+			rc = add_moves_at(work, &move, i, IN);
 		for (; replay < last && replay->before_op == i; replay++)
 			add_replay(work, replay);
 		add_op(work, i);

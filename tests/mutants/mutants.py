@@ -75,6 +75,8 @@ DETECTORS = (
     _unit("enforce"),
     _unit("planned"),
     _unit("planned_replay"),
+    _unit("planned_predict"),
+    _unit("planned_filler"),
     _unit("pager_orders"),
     _unit("pager_stress"),
     _unit("adopt"),

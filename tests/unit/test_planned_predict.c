@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* How long a step by a page plan takes, where chunks have to be waited for. */
+#include "agent/planned_predict.h"
+
+#include "tests/unit/suite.h"
+
+#define PAGE  (UINT64_C(2) << 20)
+#define BASE  (UINT64_C(1) << 40)
+#define PAGES 2
+#define BYTES (PAGES * PAGE)
+/* Of a copy, at a byte a ns, and of an op. */
+#define COPY_NS BYTES
+#define OP_NS   1000000
+
+/*
+ * Two ops use a range each: the first one's lives for that op alone, the
+ * second one's stays on, and is away while the first runs, in whose chunks or
+ * in others of its own.
+ */
+static uint64_t predict(bool shares)
+{
+	uint32_t uses[] = {0, 1}, range_of[] = {0, 1};
+	struct ts_profile_op ops[] = {
+	        {.duration_ns = OP_NS, .first_read = 0, .n_reads = 1},
+	        {.duration_ns = OP_NS, .first_read = 1, .n_reads = 1}};
+	struct ts_planned_range ranges[] = {{.address = BASE,
+	                                            .bytes = BYTES,
+	                                            .first = 0,
+	                                            .end = 1,
+	                                            .idle = 1,
+	                                            .used = true},
+	        {.address = BASE + BYTES,
+	                .bytes = BYTES,
+	                .first = 0,
+	                .end = 2,
+	                .idle = 2,
+	                .used = true,
+	                .before = true}};
+	struct ts_planned_view view = {.ranges = ranges,
+	        .n_ranges = 2,
+	        .range_of = range_of,
+	        .profile = {.device = {.d2h_bytes_per_s = 1000000000,
+	                            .h2d_bytes_per_s = 1000000000,
+	                            .d2h_both_bytes_per_s = 1000000000,
+	                            .h2d_both_bytes_per_s = 1000000000},
+	                .ops = ops,
+	                .n_ops = 2,
+	                .uses = uses,
+	                .n_uses = 2}};
+	struct ts_plan_strip strips[] = {
+	        {.address = BASE, .pages = PAGES, .first_page = 0},
+	        {.address = BASE + BYTES, .pages = PAGES, .first_page = PAGES}};
+	uint32_t chunk_of[] = {0, 1, 2, 3};
+	struct ts_page_plan pages = {.n_ops = 2,
+	        .page_bytes = PAGE,
+	        .strips = strips,
+	        .n_strips = 2,
+	        .chunk_of = chunk_of,
+	        .n_pages = 2 * PAGES,
+	        .n_chunks = shares ? PAGES : 2 * PAGES};
+	struct ts_planned_move moves[] = {{.op = 0, .range = 1, .copies = true},
+	        {.op = 1, .range = 1, .take = true, .copies = true}};
+	struct ts_planned_extras extras = {.moves = moves, .n_moves = 2};
+	uint64_t step_ns = 0;
+
+	for (uint32_t i = PAGES; shares && i < 2 * PAGES; i++)
+		chunk_of[i] = i - PAGES;
+	ck_assert_int_eq(
+	        ts_planned_predict(&view, &pages, &extras, &step_ns), 0);
+	return step_ns;
+}
+
+START_TEST(what_comes_waits_for_what_died_in_its_chunks)
+{
+	ck_assert_uint_eq(predict(true), 2 * OP_NS + 2 * COPY_NS);
+}
+END_TEST
+
+START_TEST(what_has_chunks_of_its_own_waits_for_none)
+{
+	/* The first op runs while the second one's range leaves. */
+	ck_assert_uint_eq(predict(false), OP_NS + 2 * COPY_NS);
+}
+END_TEST
+
+static void add_tests(TCase *tests)
+{
+	tcase_add_test(tests, what_comes_waits_for_what_died_in_its_chunks);
+	tcase_add_test(tests, what_has_chunks_of_its_own_waits_for_none);
+}
+
+int main(void)
+{
+	return run_suite("planned_predict", add_tests);
+}
