@@ -34,6 +34,7 @@ json_t *ts_planned_status(void)
 	        {"steady_copies", figures->steady.copies},
 	        {"steady_copied_bytes", figures->steady.copied_bytes},
 	};
+	const struct ts_planned_entry *told = ts_planned.told;
 	struct ts_planned_cost cost;
 	json_t *json;
 
@@ -43,6 +44,9 @@ json_t *ts_planned_status(void)
 	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
 		json_object_set_new(json, named[i].name,
 		        json_integer((json_int_t)named[i].value));
+	if (json && told && told->pager_ns)
+		json_object_set_new(json, "pager_step_ns",
+		        json_integer((json_int_t)told->pager_ns));
 	ts_planned_cost_read(&cost);
 	if (json && cost.idle_ns) {
 		json_object_set_new(json, "idle_op_ns",
