@@ -96,9 +96,11 @@ void ts_agent_after_unmanaged(void);
 /*
  * The driver may load code next. How much memory it takes for it is not told:
  * there is room for the least piece that it takes. Not beside a plan, whose
- * chunks would have to go for what mostly comes to nothing.
+ * chunks would have to go for what mostly comes to nothing, nor beside a
+ * capture. After it, what it took is made room for; beside a capture later.
  */
 void ts_agent_before_code(void);
+void ts_agent_after_code(void);
 
 /*
  * An allocation from a stream-ordered pool (NULL: the current device's) is

@@ -137,9 +137,17 @@ void ts_agent_before_code(void)
 	struct ts_pager *pager = pager_here();
 	struct ts_shortage ignored;
 
-	if (pager && !ts_enforce_is_on(pager))
+	/* Nothing is unmapped while something captures. */
+	if (pager && !atomic_load(&ts_agent.capturing) &&
+	        !ts_enforce_is_on(pager))
 		ts_pager_make_room(
 		        pager, CODE_BYTES, ts_agent_begin_flags(), &ignored);
+}
+
+void ts_agent_after_code(void)
+{
+	if (!atomic_load(&ts_agent.capturing))
+		ts_agent_after_unmanaged();
 }
 
 void ts_agent_after_unmanaged(void)

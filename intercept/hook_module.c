@@ -164,7 +164,7 @@ CUresult ts_hook_cuModuleGetFunction(
 	rc = ts_driver.fn_cuModuleGetFunction(hfunc, hmod, name);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_named(*hfunc, hmod, name);
-		ts_agent_after_unmanaged();
+		ts_agent_after_code();
 	}
 	ts_leave();
 	return rc;
@@ -194,7 +194,7 @@ CUresult ts_hook_cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 	rc = ts_driver.fn_cuLibraryGetModule(pMod, library);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_shared(*pMod, library);
-		ts_agent_after_unmanaged();
+		ts_agent_after_code();
 	}
 	ts_leave();
 	return rc;
@@ -210,7 +210,7 @@ CUresult ts_hook_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 	rc = ts_driver.fn_cuKernelGetFunction(pFunc, kernel);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_same(*pFunc, kernel);
-		ts_agent_after_unmanaged();
+		ts_agent_after_code();
 	}
 	ts_leave();
 	return rc;

@@ -2,7 +2,8 @@
 /*
  * Fills what the limit leaves, then has code loaded that takes memory of the
  * driver's own. Its argument says by which call: "module" or "kernel", which
- * loads a library's code once its kernel is asked for.
+ * loads a library's code once its kernel is asked for, or "captured": the same
+ * while a stream captures, which has to bear it.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -24,6 +25,15 @@ static void must(int status, const char *what)
 
 #define MUST(call) must((int)(call), #call)
 
+/* The block is last used by the stream that captures then. */
+static void begin_capture(CUstream stream, CUdeviceptr block)
+{
+	MUST(cuCtxSynchronize());
+	MUST(cuMemsetD8Async(block, BLOCKS - 1, BLOCK_BYTES, stream));
+	MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	MUST(cuMemsetD8Async(block, BLOCKS - 1, BLOCK_BYTES, stream));
+}
+
 int main(int argc, char **argv)
 {
 	static const uint32_t sizes[] = {8};
@@ -40,6 +50,8 @@ int main(int argc, char **argv)
 	CUcontext context;
 	CUkernel kernel;
 	CUmodule module;
+	CUstream stream;
+	CUgraph graph = NULL;
 
 	must(argc != 2, "arguments");
 	MUST(cuInit(0));
@@ -49,13 +61,22 @@ int main(int argc, char **argv)
 		MUST(cuMemAlloc(&blocks[i], BLOCK_BYTES));
 		MUST(cuMemsetD8(blocks[i], (unsigned char)i, BLOCK_BYTES));
 	}
+	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	if (!strcmp(argv[1], "module")) {
 		MUST(cuModuleLoadData(&module, cubin.data));
 	} else {
 		MUST(cuLibraryLoadData(
 		        &library, cubin.data, NULL, NULL, 0, NULL, NULL, 0));
 		MUST(cuLibraryGetKernel(&kernel, library, "fill"));
+		if (!strcmp(argv[1], "captured"))
+			begin_capture(stream, blocks[BLOCKS - 1]);
 		MUST(cuKernelGetFunction(&function, kernel));
+	}
+	if (!strcmp(argv[1], "captured")) {
+		MUST(cuStreamEndCapture(stream, &graph));
+		must(!graph, "graph");
+		MUST(cuGraphDestroy(graph));
+		MUST(cuStreamSynchronize(stream));
 	}
 	for (int i = 0; i < BLOCKS; i++) {
 		unsigned char last = 0;

@@ -48,6 +48,14 @@ class LateCode(unittest.TestCase):
     def test_kernel(self):
         self.check("kernel")
 
+    def test_captured(self):
+        before, seen = (
+            self.report("captured", TAPESWAP_LIMIT=str(limit))
+            for limit in (2048 * MIB, 288 * MIB)
+        )
+        self.assertEqual(before["races"] + seen["races"], 0)
+        self.assertEqual(seen["memory_errors"], 0)
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

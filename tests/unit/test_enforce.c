@@ -588,7 +588,6 @@ START_TEST(pages_in_use_do_not_leave)
 }
 END_TEST
 
-/* A page that is used out of turn is still there for who comes later. */
 /* As after chunks have changed hands: several pages come into one at once. */
 START_TEST(pages_that_want_one_chunk_lose_nothing)
 {
@@ -617,6 +616,7 @@ START_TEST(pages_that_want_one_chunk_lose_nothing)
 }
 END_TEST
 
+/* A page that is used out of turn is still there for who comes later. */
 START_TEST(stale_plan_costs_time_only)
 {
 	start(40);
