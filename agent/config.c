@@ -165,11 +165,12 @@ int ts_config_read_size(
 		*ret_size = (struct ts_limit){TS_LIMIT_BYTES, bytes};
 		return 0;
 	}
-	if (percent && !strcmp(end, "%")) {
-		if (number <= 0 || number > 100)
+	if (percent && number <= 100 && !strcmp(end, "%")) {
+		uint64_t hundredths = (uint64_t)(number * 100 + 0.5);
+
+		if (!hundredths)
 			return -EINVAL;
-		*ret_size = (struct ts_limit){
-		        TS_LIMIT_PERCENT, (uint64_t)(number * 100 + 0.5)};
+		*ret_size = (struct ts_limit){TS_LIMIT_PERCENT, hundredths};
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {

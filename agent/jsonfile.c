@@ -75,9 +75,6 @@ int ts_json_write(const json_t *value, const char *path, size_t flags)
 
 /* -------------------------------------------------------------- what stays */
 
-/* No run has written a file as large as this. */
-#define FILE_BYTES_MAX (256ll << 20)
-
 bool ts_json_is_of_run(const json_t *json)
 {
 	return json_object_get(json, "tape") ||
@@ -110,8 +107,6 @@ static int look_at_file(const char *setting, const char *file)
 		return -EISDIR;
 	if (!there.st_size)
 		return 0;
-	if (there.st_size > FILE_BYTES_MAX)
-		return -EEXIST;
 	return is_ours(file, setting) ? 0 : -EEXIST;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct scan {
 	FILE *file;
@@ -101,12 +102,17 @@ static int look_at(struct scan *scan, bool wants_all, struct ts_jsonlook *look)
 int ts_jsonlook(const char *path, bool wants_all, struct ts_jsonlook *ret_look)
 {
 	struct scan scan = {.file = fopen(path, "re")};
+	struct stat there;
 	int rc;
 
 	*ret_look = (struct ts_jsonlook){0};
 	if (!scan.file)
 		return -errno;
-	rc = look_at(&scan, wants_all, ret_look);
+	rc = fstat(fileno(scan.file), &there) ? -errno : 0;
+	if (!rc && there.st_size > TS_JSONLOOK_BYTES_MAX)
+		rc = -EFBIG;
+	if (!rc)
+		rc = look_at(&scan, wants_all, ret_look);
 	if (!rc)
 		rc = check_end(scan.file);
 	fclose(scan.file);

@@ -36,7 +36,7 @@ static struct {
 
 static bool looked_at;
 /* No plan can be in the file. */
-static bool is_empty;
+static bool has_none;
 /* What was found in the file is somebody's, and stays. */
 static bool is_kept;
 /* The file that is written instead. */
@@ -78,7 +78,7 @@ static void read_file(void)
 	json_int_t step_ns;
 	json_t *list;
 
-	if (is_empty || !has_content(path) || access(path, R_OK) ||
+	if (has_none || !has_content(path) || access(path, R_OK) ||
 	        ts_plan_read_tree(path, &found.json, &found.error) ||
 	        json_unpack(found.json, "{s:s, s:{s:s, s:o, s:I}}", "tape",
 	                &tape, "timed", "device", &device, "ops_ns", &list,
@@ -132,6 +132,8 @@ static void find_fault(const char *path, char *ret_why, size_t size)
 		snprintf(ret_why, size, "it is no JSON object");
 	else if (rc == -ENODATA)
 		snprintf(ret_why, size, "it is cut off, or no JSON");
+	else if (rc == -EFBIG)
+		snprintf(ret_why, size, "it is larger than any");
 	else if (rc)
 		snprintf(ret_why, size, "it cannot be read: %s", strerror(-rc));
 	else if (!*look.schema)
@@ -158,7 +160,7 @@ int ts_planned_file_begin(void)
 	char why[96] = "";
 
 	if (there && is_tape(path)) {
-		is_empty = true;
+		has_none = true;
 		ts_log(TS_LOG_INFO,
 		        "plan: %s holds what a run in mode cap did: one is "
 		        "made, and written there",
@@ -174,12 +176,11 @@ int ts_planned_file_begin(void)
 		return -EINVAL;
 	}
 	if (*why) {
-		is_empty = true;
+		has_none = true;
 		keep_file(path);
 		ts_log(TS_LOG_WARN,
 		        "TAPESWAP_PLAN=\"%.200s\" holds no plan: %s; it stays, "
-		        "and "
-		        "what is made is written to %.200s",
+		        "and what is made is written to %.200s",
 		        path, why, other_path);
 	}
 	path = ts_planned_file_path();

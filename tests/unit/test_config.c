@@ -95,6 +95,10 @@ START_TEST(sizes_are_the_same_in_any_locale)
 	ck_assert_int_eq(parse("TAPESWAP_LIMIT=12.25GiB", NULL), 0);
 	ck_assert_uint_eq(config.limit.value, 49ull << 28);
 	ck_assert_int_eq(parse("TAPESWAP_LIMIT=12,25GiB", NULL), -EINVAL);
+	/* Rounded to hundredths it would be none. */
+	ck_assert_int_eq(parse("TAPESWAP_LIMIT=0.001%", NULL), -EINVAL);
+	ck_assert_int_eq(parse("TAPESWAP_LIMIT=0.01%", NULL), 0);
+	ck_assert_uint_eq(config.limit.value, 1);
 	setlocale(LC_NUMERIC, "C");
 }
 END_TEST

@@ -123,6 +123,17 @@ static void check_place(const char *name, const char *file)
 	ck_assert_int_eq(ts_output_check(link), 0);
 }
 
+START_TEST(too_large_files_are_not_read)
+{
+	struct ts_jsonlook look;
+
+	put("{\"schema\": \"status\"");
+	ck_assert_int_eq(ts_jsonlook(path, true, &look), -ENODATA);
+	ck_assert_int_eq(truncate(path, TS_JSONLOOK_BYTES_MAX + 1), 0);
+	ck_assert_int_eq(ts_jsonlook(path, true, &look), -EFBIG);
+}
+END_TEST
+
 START_TEST(files_are_replaced_behind_links)
 {
 	char own[64], *place;
@@ -198,6 +209,7 @@ static void add_tests(TCase *tests)
 	tcase_add_checked_fixture(tests, set_up, tear_down);
 	tcase_add_test(tests, keys_of_the_object_itself_are_told);
 	tcase_add_test(tests, more_than_the_schema_is_read_where_it_is_wanted);
+	tcase_add_test(tests, too_large_files_are_not_read);
 	tcase_add_test(tests, files_are_replaced_behind_links);
 	tcase_add_test(tests, what_is_open_keeps_its_place);
 	tcase_add_test(tests, a_pipe_that_nobody_reads_is_not_waited_for);
