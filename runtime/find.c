@@ -369,14 +369,8 @@ static CUresult copy_all(struct ts_pager *pager, struct ts_pages *pages)
 	for (size_t i = 0; i < pages->count && rc == CUDA_SUCCESS; i++) {
 		struct ts_page *page = pages->items[i];
 
-		for (size_t j = 0; j < page->count; j++) {
-			struct ts_unit *unit = &page->units[j];
-
-			if (!unit->slot)
-				continue;
-			ts_hostpool_set_read(&pager->host, unit->slot, batch);
+		if (ts_page_has_slots(page))
 			page->fence.in = batch;
-		}
 	}
 	return rc;
 }

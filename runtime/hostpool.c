@@ -241,12 +241,12 @@ size_t ts_hostpool_aim(struct ts_hostpool *pool, size_t count)
 	return 1;
 }
 
-bool ts_hostpool_runs_on(struct ts_hostpool *pool, const void *slot)
+size_t ts_hostpool_rest(struct ts_hostpool *pool, const void *slot)
 {
 	size_t at;
 	const struct ts_hostslab *slab = slab_of(pool, slot, &at);
 
-	return at + 1 < slab->slots;
+	return slab->slots - at;
 }
 
 void ts_hostpool_put(struct ts_hostpool *pool, void *slot)
@@ -261,19 +261,29 @@ void ts_hostpool_put(struct ts_hostpool *pool, void *slot)
 	pool->free_slots++;
 }
 
-void ts_hostpool_set_read(struct ts_hostpool *pool, void *slot, uint64_t in)
+void ts_hostpool_set_read(
+        struct ts_hostpool *pool, const void *slot, size_t count, uint64_t in)
 {
 	size_t at;
 	struct ts_hostslab *slab = slab_of(pool, slot, &at);
 
-	slab->read[at] = in;
+	ts_assert(count <= slab->slots - at);
+	for (size_t i = at; i < at + count; i++)
+		slab->read[i] = in;
 }
 
-uint64_t ts_hostpool_read(struct ts_hostpool *pool, void *slot)
+uint64_t ts_hostpool_read(
+        struct ts_hostpool *pool, const void *slot, size_t count)
 {
 	size_t at;
+	const struct ts_hostslab *slab = slab_of(pool, slot, &at);
+	uint64_t last = 0;
 
-	return slab_of(pool, slot, &at)->read[at];
+	ts_assert(count <= slab->slots - at);
+	for (size_t i = at; i < at + count; i++)
+		if (slab->read[i] > last)
+			last = slab->read[i];
+	return last;
 }
 
 /* Slots in use that lie side by side share a copy. */

@@ -83,17 +83,21 @@ size_t ts_hostpool_run(const struct ts_hostpool *pool);
 size_t ts_hostpool_aim(struct ts_hostpool *pool, size_t count);
 
 /*
- * True where @slot and the one after it are of one slab: a copy must not run
- * on into another, though its memory may follow.
+ * Slots of @slot's slab from it on: a copy must not run on into another slab,
+ * though its memory may follow.
  */
-bool ts_hostpool_runs_on(struct ts_hostpool *pool, const void *slot);
+size_t ts_hostpool_rest(struct ts_hostpool *pool, const void *slot);
+
+void ts_hostpool_put(struct ts_hostpool *pool, void *slot);
 
 /*
  * What is copied from a slot may be under way when it is given back: who copies
- * into it next waits for that batch in.
+ * into it next waits for the last batch in of all @count slots from @slot on,
+ * of one slab.
  */
-void ts_hostpool_put(struct ts_hostpool *pool, void *slot);
-void ts_hostpool_set_read(struct ts_hostpool *pool, void *slot, uint64_t in);
-uint64_t ts_hostpool_read(struct ts_hostpool *pool, void *slot);
+void ts_hostpool_set_read(
+        struct ts_hostpool *pool, const void *slot, size_t count, uint64_t in);
+uint64_t ts_hostpool_read(
+        struct ts_hostpool *pool, const void *slot, size_t count);
 
 #endif

@@ -166,18 +166,17 @@ CUresult ts_move_open(struct ts_pager *pager, uint64_t address, uint64_t bytes)
 /* ------------------------------------------------------------------ copies */
 
 /* True where the unit goes on where the last copy noted ends. */
-static bool goes_on(struct ts_pager *pager, uint64_t address, void *host)
+static bool goes_on(
+        const struct ts_copies *copies, uint64_t address, const char *host)
 {
-	const struct ts_copies *copies = &pager->copies;
 	const struct ts_copy *last;
-	char *end;
 
 	if (!copies->count)
 		return false;
 	last = &copies->items[copies->count - 1];
-	end = (char *)last->host + last->bytes;
-	return last->address + last->bytes == address && end == host &&
-	       ts_hostpool_runs_on(&pager->host, end - pager->unit_bytes);
+	return last->address + last->bytes == address &&
+	       (const char *)last->host + last->bytes == host &&
+	       last->bytes < last->most_bytes;
 }
 
 static int add_copy(struct ts_pager *pager, uint64_t address, void *host)
@@ -185,7 +184,7 @@ static int add_copy(struct ts_pager *pager, uint64_t address, void *host)
 	struct ts_copies *copies = &pager->copies;
 	void *items = copies->items;
 
-	if (goes_on(pager, address, host)) {
+	if (goes_on(copies, address, host)) {
 		copies->items[copies->count - 1].bytes += pager->unit_bytes;
 		return 0;
 	}
@@ -193,8 +192,13 @@ static int add_copy(struct ts_pager *pager, uint64_t address, void *host)
 	            sizeof(copies->items[0])))
 		return -ENOMEM;
 	copies->items = items;
-	copies->items[copies->count++] =
-	        (struct ts_copy){address, pager->unit_bytes, host};
+	copies->items[copies->count++] = (struct ts_copy){
+	        .address = address,
+	        .bytes = pager->unit_bytes,
+	        .host = host,
+	        .most_bytes = ts_hostpool_rest(&pager->host, host) *
+	                      pager->unit_bytes,
+	};
 	return 0;
 }
 
@@ -209,17 +213,35 @@ int ts_copies_add(struct ts_pager *pager, struct ts_page *page, bool out)
 			unit->slot = ts_hostpool_take(&pager->host);
 		if (!unit->slot || (out && !unit->live_bytes))
 			continue;
-		if (out) {
-			uint64_t read =
-			        ts_hostpool_read(&pager->host, unit->slot);
-
-			if (read > pager->copies.after.in)
-				pager->copies.after.in = read;
-		}
 		rc = add_copy(pager, page->address + i * pager->unit_bytes,
 		        unit->slot);
 	}
 	return rc;
+}
+
+/* The slots copied to are not overwritten before they were read. Lock held. */
+static void come_after_reads(struct ts_pager *pager)
+{
+	const struct ts_copies *copies = &pager->copies;
+
+	for (size_t i = 0; i < copies->count; i++) {
+		uint64_t read =
+		        ts_hostpool_read(&pager->host, copies->items[i].host,
+		                copies->items[i].bytes / pager->unit_bytes);
+
+		if (read > pager->copies.after.in)
+			pager->copies.after.in = read;
+	}
+}
+
+/* Batch @in reads the slots copied from. Lock held. */
+static void note_reads(struct ts_pager *pager, uint64_t in)
+{
+	const struct ts_copies *copies = &pager->copies;
+
+	for (size_t i = 0; i < copies->count; i++)
+		ts_hostpool_set_read(&pager->host, copies->items[i].host,
+		        copies->items[i].bytes / pager->unit_bytes, in);
 }
 
 /* Lock not held. */
@@ -297,13 +319,16 @@ static void count_copies(struct ts_pager *pager, bool out, uint64_t bytes)
 CUresult ts_copies_issue(struct ts_pager *pager, bool out, uint64_t *ret_batch)
 {
 	struct ts_copyq *queue = out ? &pager->out : &pager->in;
-	const struct ts_fence after = pager->copies.after;
+	struct ts_fence after;
 	uint64_t bytes = 0;
 	CUresult rc;
 
 	*ret_batch = queue->issued;
 	if (!pager->copies.count)
 		return CUDA_SUCCESS;
+	if (out)
+		come_after_reads(pager);
+	after = pager->copies.after;
 	ts_stack_soil();
 	pager->streams.marks = true;
 	ts_mutex_unlock(&pager->lock);
@@ -323,6 +348,8 @@ CUresult ts_copies_issue(struct ts_pager *pager, bool out, uint64_t *ret_batch)
 	ts_mutex_lock(&pager->lock);
 	if (bytes)
 		count_copies(pager, out, bytes);
+	if (!out && rc == CUDA_SUCCESS)
+		note_reads(pager, queue->issued);
 	*ret_batch = queue->issued;
 	return rc;
 }

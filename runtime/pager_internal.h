@@ -31,6 +31,7 @@ struct ts_pages {
 struct ts_copy {
 	uint64_t address, bytes;
 	void *host;
+	uint64_t most_bytes; /* to the end of the slab on the host */
 };
 
 struct ts_copies {
