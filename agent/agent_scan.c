@@ -140,10 +140,14 @@ bool ts_agent_scan_device(CUdeviceptr table, size_t bytes, ts_stream_key stream)
 /* Where in its parameters an op of one signature has addresses varies less. */
 #define PATTERNS_MAX 8
 
-/* Keys of late that are not due: most launches find theirs here. */
-#define CLEAN_SLOTS 4096u /* a power of two */
+/*
+ * Keys of late that are not due: most launches find theirs here, in one line of
+ * the cache.
+ */
+#define CLEAN_LINES 1024u /* a power of two */
+#define CLEAN_WAYS  8u
 
-static _Atomic uint64_t clean[CLEAN_SLOTS];
+static _Alignas(64) _Atomic uint64_t clean[CLEAN_LINES][CLEAN_WAYS];
 
 /* Ops of one signature that were looked into. */
 struct writer {
@@ -177,9 +181,33 @@ static uint64_t key_of(const struct ts_op *op)
 	return key;
 }
 
-static _Atomic uint64_t *clean_slot(uint64_t key)
+static _Atomic uint64_t *clean_line(uint64_t key)
 {
-	return &clean[key >> 20 & (CLEAN_SLOTS - 1)];
+	return clean[key >> 20 & (CLEAN_LINES - 1)];
+}
+
+static bool is_clean(uint64_t key)
+{
+	_Atomic uint64_t *line = clean_line(key);
+
+	for (unsigned int i = 0; i < CLEAN_WAYS; i++)
+		if (atomic_load_explicit(&line[i], memory_order_relaxed) == key)
+			return true;
+	return false;
+}
+
+/* In the place of some other key of its line, where that is full. */
+static void note_clean_locked(uint64_t key)
+{
+	_Atomic uint64_t *line = clean_line(key);
+	unsigned int way = 0;
+
+	while (way < CLEAN_WAYS &&
+	        atomic_load_explicit(&line[way], memory_order_relaxed))
+		way++;
+	if (way == CLEAN_WAYS)
+		way = key % CLEAN_WAYS;
+	atomic_store_explicit(&line[way], key, memory_order_relaxed);
 }
 
 static struct writer *find_writer(uint64_t signature)
@@ -204,13 +232,12 @@ static bool is_due(uint64_t signature, uint64_t key)
 {
 	bool due;
 
-	if (atomic_load_explicit(clean_slot(key), memory_order_relaxed) == key)
+	if (is_clean(key))
 		return false;
 	ts_mutex_lock(&ts_agent.tables.lock);
 	due = is_due_locked(find_writer(signature), key);
 	if (!due)
-		atomic_store_explicit(
-		        clean_slot(key), key, memory_order_relaxed);
+		note_clean_locked(key);
 	ts_mutex_unlock(&ts_agent.tables.lock);
 	return due;
 }
@@ -218,8 +245,9 @@ static bool is_due(uint64_t signature, uint64_t key)
 /* A signature was found to write addresses: none of its keys may stay. */
 static void forget_clean_locked(void)
 {
-	for (size_t i = 0; i < CLEAN_SLOTS; i++)
-		atomic_store_explicit(&clean[i], 0, memory_order_relaxed);
+	for (size_t i = 0; i < CLEAN_LINES * CLEAN_WAYS; i++)
+		atomic_store_explicit(&clean[i / CLEAN_WAYS][i % CLEAN_WAYS], 0,
+		        memory_order_relaxed);
 }
 
 /* Without memory for it the next one is looked into again. */

@@ -134,6 +134,7 @@ static void note(struct ts_op *op, struct ts_block *block, uint64_t address,
 	        .bytes = bytes,
 	        .access = access,
 	        .device = block->managed ? block->device : -1};
+	struct ts_use *use;
 
 	if (block->stamp == op->stamp) {
 		widen(op, block, &range, place);
@@ -145,14 +146,17 @@ static void note(struct ts_op *op, struct ts_block *block, uint64_t address,
 	}
 	block->stamp = op->stamp;
 	op->ranges[op->count] = range;
-	op->uses[op->count] = (struct ts_use){.serial = block->serial,
-	        .address = block->address,
-	        .bytes = block->bytes,
-	        .access = access,
-	        .device = block->device,
-	        .reported = block->reported};
-	tell_use(op, &op->uses[op->count], block, place);
-	op->count++;
+	use = &op->uses[op->count++];
+	/* One by one: a whole struct would be put together elsewhere first. */
+	use->serial = block->serial;
+	use->address = block->address;
+	use->bytes = block->bytes;
+	use->access = access;
+	use->device = block->device;
+	use->reported = block->reported;
+	use->fresh = false;
+	use->from_backward = false;
+	tell_use(op, use, block, place);
 }
 
 static void note_word(struct ts_op *op, struct ts_blocks *blocks, uint64_t word,

@@ -49,7 +49,8 @@ void ts_foresee_use(struct ts_foresee *foresee, struct ts_page *page)
 	remember(page, (uint32_t)now);
 	/* Worked out where it is asked for: most uses nobody asks about. */
 	page->used_at = period ? now : 0;
-	page->next_use = 0;
+	if (!page->used_at)
+		page->next_use = 0;
 }
 
 uint64_t ts_foresee_next(struct ts_page *page, uint64_t now, uint64_t period)

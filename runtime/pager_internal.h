@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the files of the pager share: pager.c (ops), pages.c (how segments are
- * cut), evict.c (who goes), find.c (memory for pages), move.c (driver calls),
- * ahead.c (work before it is needed), chores.c (what the helper does), place.c
- * (allocations), adopt.c (the program's own address ranges), rebind.c
- * (contexts) and pager_info.c. "Guarded by lock" unless a field says otherwise.
+ * What the files of the pager share: pager.c (ops), pager_life.c (its beginning
+ * and end), pages.c (how segments are cut), evict.c (who goes), find.c (memory
+ * for pages), move.c (driver calls), ahead.c (work before it is needed),
+ * chores.c (what the helper does), place.c (allocations), adopt.c (the
+ * program's own address ranges), rebind.c (contexts) and pager_info.c.
+ * "Guarded by lock" unless a field says otherwise.
  */
 #ifndef TS_PAGER_INTERNAL_H
 #define TS_PAGER_INTERNAL_H
@@ -48,7 +49,8 @@ struct ts_pager {
 	uint64_t id;
 	int device;
 	uint64_t unit_bytes;
-	bool unmaps; /* what leaves is unmapped at once */
+	unsigned int unit_shift; /* 0: units are no power of two */
+	bool unmaps;             /* what leaves is unmapped at once */
 
 	uint64_t life; /* differs between pagers, and when a context goes */
 
@@ -111,6 +113,21 @@ static inline void ts_page_delist(struct ts_pager *pager, struct ts_page *page)
 	pager->spare_bytes -= page->spare ? page->bytes : 0;
 	page->spare = false;
 	ts_list_remove(&page->list);
+}
+
+/* A resident page is used: of those in its list it is the last to go. */
+static inline void ts_page_renew(struct ts_pager *pager, struct ts_page *page)
+{
+	ts_list_remove(&page->list);
+	ts_list_append(page->spare ? &pager->spare : &pager->used, &page->list);
+}
+
+/* Whole units; dividing costs as much as finding the page. */
+static inline uint64_t ts_pager_units(
+        const struct ts_pager *pager, uint64_t bytes)
+{
+	return pager->unit_shift ? bytes >> pager->unit_shift
+	                         : bytes / pager->unit_bytes;
 }
 
 /* What the limit leaves beside everything that exists. */

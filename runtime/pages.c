@@ -7,7 +7,8 @@
 
 static struct ts_segment **recent_of(struct ts_pager *pager, uint64_t address)
 {
-	return &pager->recent[address / pager->unit_bytes % TS_SEGMENTS_RECENT];
+	return &pager->recent[ts_pager_units(pager, address) %
+	                      TS_SEGMENTS_RECENT];
 }
 
 static struct ts_segment *find_segment(struct ts_pager *pager, uint64_t address)
@@ -42,8 +43,8 @@ static bool enter_range(struct ts_pager *pager, struct ts_cursor *cursor)
 	last = offset + range->bytes - 1;
 	if (last >= cursor->segment->bytes)
 		last = cursor->segment->bytes - 1;
-	cursor->unit = offset / pager->unit_bytes;
-	cursor->last = last / pager->unit_bytes;
+	cursor->unit = ts_pager_units(pager, offset);
+	cursor->last = ts_pager_units(pager, last);
 	return true;
 }
 

@@ -7,6 +7,8 @@
 
 #include "agent/base/log.h"
 
+#define LINE_BYTES 64
+
 static void set_page(struct ts_page *page, struct ts_segment *segment,
         size_t first, size_t count)
 {
@@ -23,9 +25,18 @@ static void set_page(struct ts_page *page, struct ts_segment *segment,
 	}
 }
 
+/* Zeroed, from the beginning of a line of the cache on; to be freed. */
+static void *alloc_lines(size_t bytes)
+{
+	size_t whole = (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+	void *lines = aligned_alloc(LINE_BYTES, whole);
+
+	return lines ? memset(lines, 0, whole) : NULL;
+}
+
 static struct ts_page *new_page(void)
 {
-	struct ts_page *page = calloc(1, sizeof(*page));
+	struct ts_page *page = alloc_lines(sizeof(*page));
 
 	if (!page)
 		return NULL;
@@ -67,7 +78,7 @@ static int make_pages(struct ts_segment *segment, uint64_t page_bytes)
 
 static struct ts_segment *new_segment(uint64_t bytes, uint64_t unit_bytes)
 {
-	struct ts_segment *segment = calloc(1, sizeof(*segment));
+	struct ts_segment *segment = alloc_lines(sizeof(*segment));
 
 	if (!segment)
 		return NULL;

@@ -42,7 +42,7 @@ struct ts_unit {
 	uint32_t live_bytes;  /* of live blocks in it */
 };
 
-/* What every op asks of each of its pages comes first. */
+/* What every op asks of each of its pages comes first, line by line. */
 struct ts_page {
 	struct ts_segment *segment;
 	struct ts_unit *units;
@@ -71,22 +71,24 @@ struct ts_page {
 	struct ts_fence fence;
 	uint64_t former_op; /* ops of former tenants up to this one */
 
-	size_t live_units;
-	uint64_t next_use;           /* when it is expected; see foresee.h */
 	uint64_t used_at;            /* 0, or the use next_use is to follow */
 	uint32_t uses[TS_PAGE_USES]; /* ring of when it was used */
-	uint64_t mark;               /* last slow path that counted it */
-	size_t wanted;               /* its units that one wants; see mark */
-	struct ts_list alias;        /* in chunk->mappers of what is mapped */
+
+	uint64_t next_use; /* when it is expected; see foresee.h */
+	size_t live_units;
+	uint64_t mark;        /* last slow path that counted it */
+	size_t wanted;        /* its units that one wants; see mark */
+	struct ts_list alias; /* in chunk->mappers of what is mapped */
 };
 
+/* What ops ask of it is in its first line. */
 struct ts_segment {
 	struct ts_map_node node; /* by base */
 	uint64_t base, bytes;    /* bytes: a multiple of the unit */
+	struct ts_unit *units;
 	uint64_t unit_bytes;
 	size_t unit_count;
-	size_t page_units; /* the most of a page */
-	struct ts_unit *units;
+	size_t page_units;    /* the most of a page */
 	bool adopted;         /* the program reserved the addresses */
 	struct ts_list slabs; /* in the pager's list of slabs or freed ones */
 	uint8_t *taken;       /* slab: one byte a piece, 1 = taken; else NULL */
