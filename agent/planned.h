@@ -60,6 +60,9 @@ struct ts_planned_figures {
 /* plan.json with what was measured; NULL where there is no plan. */
 json_t *ts_planned_json(void);
 
+/* That went by a plan to their ends, so far. */
+uint64_t ts_planned_steps(void);
+
 /* For the status file; NULL without a plan. */
 json_t *ts_planned_status(void);
 

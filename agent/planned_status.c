@@ -11,6 +11,11 @@
 #define LOCK_TRIES   1000
 #define LOCK_WAIT_US 1000
 
+uint64_t ts_planned_steps(void)
+{
+	return ts_planned.figures.steps;
+}
+
 json_t *ts_planned_status(void)
 {
 	const struct ts_planned_figures *figures = &ts_planned.figures;

@@ -105,18 +105,27 @@ static void read_tape(struct tape_figures *figures)
 	/* The profiler tells evaluation and changing shapes from steps. */
 	if (ts_profiler_steps())
 		figures->steps = ts_profiler_steps();
+	/* Two who find steps may mean different ones. */
+	if (figures->steps * figures->step_ops > figures->ops)
+		figures->step_ops = 0;
 }
 
 static void write_steps(
         const struct tape_figures *tape, char *ret_text, size_t size)
 {
+	char ops[40] = "", planned[40] = "";
+
 	*ret_text = '\0';
-	if (tape->steps && tape->step_ops)
-		snprintf(ret_text, size,
-		        "; %" PRIu64 " steps of %" PRIu64 " ops", tape->steps,
+	if (!tape->steps)
+		return;
+	if (tape->step_ops)
+		snprintf(ops, sizeof(ops), " of %" PRIu64 " ops",
 		        tape->step_ops);
-	else if (tape->steps)
-		snprintf(ret_text, size, "; %" PRIu64 " steps", tape->steps);
+	if (ts_planned_steps())
+		snprintf(planned, sizeof(planned), ", %" PRIu64 " by a plan",
+		        ts_planned_steps());
+	snprintf(ret_text, size, "; %" PRIu64 " steps%s%s", tape->steps, ops,
+	        planned);
 }
 
 struct times {
@@ -136,7 +145,7 @@ static struct times times(unsigned int count)
 static void say_device(int device, const struct ts_pager_stats *stats,
         const struct tape_figures *tape, const char *plan)
 {
-	char steps[64], moved[200] = "nothing moved", file[160] = "";
+	char steps[112], moved[200] = "nothing moved", file[160] = "";
 	unsigned int shortages = atomic_load(&ts_agent.shortages);
 	unsigned int errors = atomic_load(&ts_agent.driver_errors);
 	char verdict[96] = "ok";
@@ -174,7 +183,7 @@ static void say_seen(const struct tape_figures *tape, const char *plan)
 {
 	const char *file = ts_profiler_wrote() ? ts_agent.config.profile : plan;
 	uint64_t peak = ts_profiler_is_on() ? ts_recorder_peak_bytes(-1) : 0;
-	char steps[64], blocks[64] = "";
+	char steps[112], blocks[64] = "";
 
 	write_steps(tape, steps, sizeof(steps));
 	if (peak)
