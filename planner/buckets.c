@@ -92,30 +92,44 @@ uint64_t ts_bucket_memory(const struct ts_bucket_sample *samples, uint32_t n,
 	                            high->tokens - low->tokens);
 }
 
-/* Values whose size has nothing to do with tokens, by value. */
-static void find_fixed(const struct ts_profile *p, uint8_t *fixed)
+/*
+ * The first version of what @v is one of. @older has each value's older
+ * version, a first one's itself, and has shorter ways afterwards: any number
+ * of such walks takes little more time than there are values.
+ */
+static uint32_t first_version(uint32_t *older, uint32_t v)
 {
-	bool more = true;
+	while (older[v] != v) {
+		older[v] = older[older[v]];
+		v = older[v];
+	}
+	return v;
+}
 
+/* Values whose size has nothing to do with tokens, by value. 0 or -ENOMEM. */
+static int find_fixed(const struct ts_profile *p, uint8_t *fixed)
+{
+	uint32_t *older = malloc((p->n_values + UINT64_C(1)) * sizeof(*older));
+
+	if (!older)
+		return -ENOMEM;
+	for (uint32_t v = 0; v < p->n_values; v++) {
+		uint32_t old = p->values[v].in_place_of;
+
+		older[v] = old == TS_NONE ? v : old;
+	}
+	/* Versions of one storage have one size: its first stands for all. */
 	for (uint32_t v = 0; v < p->n_values; v++) {
 		enum ts_value_kind kind = p->values[v].kind;
 
-		fixed[v] = p->values[v].persistent ||
-		           kind == TS_KIND_PARAMETER ||
-		           kind == TS_KIND_OPTIMIZER;
+		if (p->values[v].persistent || kind == TS_KIND_PARAMETER ||
+		        kind == TS_KIND_OPTIMIZER)
+			fixed[first_version(older, v)] = 1;
 	}
-	/* Versions of one storage have one size, however long their chain. */
-	while (more) {
-		more = false;
-		for (uint32_t v = 0; v < p->n_values; v++) {
-			uint32_t old = p->values[v].in_place_of;
-
-			if (old == TS_NONE || fixed[v] == fixed[old])
-				continue;
-			fixed[v] = fixed[old] = 1;
-			more = true;
-		}
-	}
+	for (uint32_t v = 0; v < p->n_values; v++)
+		fixed[v] = fixed[first_version(older, v)];
+	free(older);
+	return 0;
 }
 
 /* Does @op write a new version of something that lives on? */
@@ -142,8 +156,12 @@ static void find_gradients(const struct ts_profile *p, uint8_t *fixed)
 		for (uint32_t k = 0; k < op->n_reads; k++) {
 			uint32_t v = p->uses[op->first_read + k];
 
-			/* And the older versions, which were added up. */
-			while (p->values[v].kind == TS_KIND_GRADIENT) {
+			/*
+			 * And the older versions, which were added up. Where
+			 * one is fixed those before it are as well.
+			 */
+			while (p->values[v].kind == TS_KIND_GRADIENT &&
+			        !fixed[v]) {
 				fixed[v] = 1;
 				if (p->values[v].in_place_of == TS_NONE)
 					break;
@@ -225,12 +243,13 @@ int ts_bucket_scale(const struct ts_profile *p, uint64_t tokens,
 	if (!p->tokens || !tokens)
 		return -EINVAL;
 	fixed = calloc(p->n_values + UINT64_C(1), 1);
-	err = fixed ? copy_profile(p, &to) : -ENOMEM;
+	err = fixed ? find_fixed(p, fixed) : -ENOMEM;
+	if (!err)
+		err = copy_profile(p, &to);
 	if (err) {
 		free(fixed);
 		return err;
 	}
-	find_fixed(p, fixed);
 	find_gradients(p, fixed);
 	for (uint32_t v = 0; v < to.n_values; v++) {
 		if (fixed[v])

@@ -323,19 +323,17 @@ static int read_turns(const struct ts_json_at *root, struct ts_profile *p)
 	return 0;
 }
 
-int ts_profile_parse(const char *text, size_t length,
-        struct ts_profile *ret_profile, struct ts_input_error *error)
+int ts_profile_from_json(const json_t *root, struct ts_profile *ret_profile,
+        struct ts_input_error *error)
 {
 	struct ts_profile p = {0};
-	struct ts_json_at at = {.error = error};
+	struct ts_json_at at = {.node = root, .error = error};
 	const char *name = "";
 	uint32_t uses_room = 0;
-	json_t *root;
-	int err = ts_json_load(text, length, "tapeswap-profile", &root, error);
+	int err = ts_json_check(root, "tapeswap-profile", error);
 
 	if (err)
 		return err;
-	at.node = root;
 	err = ts_json_text(&at, "name", true, &name);
 	if (!err) {
 		p.name = strdup(name);
@@ -361,13 +359,25 @@ int ts_profile_parse(const char *text, size_t length,
 		err = read_regions(&at, &p);
 	if (!err)
 		err = read_turns(&at, &p);
-	json_decref(root);
 	if (!err)
 		err = ts_profile_check(&p, error);
 	if (err)
 		ts_profile_finish(&p);
 	else
 		*ret_profile = p;
+	return err;
+}
+
+int ts_profile_parse(const char *text, size_t length,
+        struct ts_profile *ret_profile, struct ts_input_error *error)
+{
+	json_t *root;
+	int err = ts_json_tree(text, length, &root, error);
+
+	if (err)
+		return err;
+	err = ts_profile_from_json(root, ret_profile, error);
+	json_decref(root);
 	return err;
 }
 

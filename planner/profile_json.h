@@ -8,9 +8,11 @@
 #include "planner/profile.h"
 
 /*
- * Both read, check (ts_profile_check() included) and give a profile that the
+ * All read, check (ts_profile_check() included) and give a profile that the
  * caller finishes. 0, -ENOMEM, or another negative errno with @error filled.
  */
+int ts_profile_from_json(const json_t *root, struct ts_profile *ret_profile,
+        struct ts_input_error *error);
 int ts_profile_parse(const char *text, size_t length,
         struct ts_profile *ret_profile, struct ts_input_error *error);
 int ts_profile_load(const char *path, struct ts_profile *ret_profile,

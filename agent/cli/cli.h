@@ -60,8 +60,8 @@ int ts_cli_bad(const char *hint, const char *fmt, ...)
         __attribute__((format(printf, 2, 3)));
 
 /*
- * getopt_long() for these commands, where @letters begins with ':': what is
- * wrong with an option is said, and is '?'.
+ * getopt_long() for these commands, where @letters begins with ':' or "+:":
+ * what is wrong with an option is said, and is '?'.
  */
 struct option;
 int ts_cli_option(int argc, char **argv, const char *letters,

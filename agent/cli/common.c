@@ -32,24 +32,60 @@ static void hint_at_help(const char *command)
 	        command);
 }
 
+/* Whether @argument, up to any "=", begins the long option @option. */
+static bool begins(const char *argument, const struct option *option)
+{
+	return !strncmp(argument, "--", 2) &&
+	       !strncmp(argument + 2, option->name, strcspn(argument + 2, "="));
+}
+
 /* Whether @argument is the long option @found, which takes none, with one. */
 static bool has_value(
         const char *argument, int found, const struct option *options)
 {
-	size_t length = strcspn(argument, "=");
-
 	for (; options->name; options++)
-		if (options->val == found && argument[length] &&
-		        !strncmp(argument, "--", 2) &&
-		        !strncmp(argument + 2, options->name, length - 2))
+		if (options->val == found && strchr(argument, '=') &&
+		        begins(argument, options))
 			return true;
 	return false;
+}
+
+/* What @argument may mean, for a message; "" where it means nothing. */
+static void list_meanings(const char *argument, const struct option *options,
+        char *meanings, size_t size)
+{
+	size_t length = 0;
+
+	*meanings = '\0';
+	for (; options->name && length < size; options++) {
+		if (begins(argument, options))
+			length += (size_t)snprintf(meanings + length,
+			        size - length, "%s--%s", length ? ", " : "",
+			        options->name);
+	}
+}
+
+/* @argument, which getopt_long() refused: "" where that is not known. */
+static void say_refused(const char *argument, const struct option *options)
+{
+	char meanings[256];
+
+	list_meanings(argument, options, meanings, sizeof(meanings));
+	if (optopt && has_value(argument, optopt, options))
+		ts_cli_bad(NULL, "option '%s' takes no value", argument);
+	else if (optopt)
+		ts_cli_bad(NULL, "unknown option '-%c'", optopt);
+	else if (*meanings)
+		ts_cli_bad(NULL, "option '%s' may be any of %s", argument,
+		        meanings);
+	else
+		ts_cli_bad(NULL, "unknown option '%s'", argument);
 }
 
 int ts_cli_option(int argc, char **argv, const char *letters,
         const struct option *options)
 {
-	int found;
+	int before = optind, found;
 
 	opterr = 0;
 	found = getopt_long(argc, argv, letters, options, NULL);
@@ -57,13 +93,9 @@ int ts_cli_option(int argc, char **argv, const char *letters,
 		return found;
 	if (found == ':')
 		ts_cli_bad(NULL, "option '%s' wants a value", argv[optind - 1]);
-	else if (optopt && has_value(argv[optind - 1], optopt, options))
-		ts_cli_bad(
-		        NULL, "option '%s' takes no value", argv[optind - 1]);
-	else if (optopt)
-		ts_cli_bad(NULL, "unknown option '-%c'", optopt);
 	else
-		ts_cli_bad(NULL, "unknown option '%s'", argv[optind - 1]);
+		/* A letter with more behind it: its argument is not passed. */
+		say_refused(optind == before ? "" : argv[optind - 1], options);
 	hint_at_help(argv[0]);
 	return '?';
 }

@@ -43,28 +43,27 @@ int ts_cli_load_profile_tree(
 {
 	struct ts_input_error error;
 	size_t length;
+	json_t *tree;
 	char *text;
 	int err = ts_json_read_file(path, &text, &length, &error), status;
 
 	if (err)
 		return say_unread(path, err, &error);
-	err = ts_profile_parse(text, length, ret_profile, &error);
-	if (!err) {
-		*ret_tree = json_loadb(text, length, 0, NULL);
-		if (!*ret_tree) {
-			ts_profile_finish(ret_profile);
-			err = -ENOMEM;
-		}
-	}
+	err = ts_json_tree(text, length, &tree, &error);
 	free(text);
+	if (err)
+		return say_unread(path, err, &error);
+	err = ts_profile_from_json(tree, ret_profile, &error);
 	status = err ? say_unread(path, err, &error)
 	             : check_ops(path, ret_profile);
-	if (!err && status)
-		json_decref(*ret_tree);
+	if (status)
+		json_decref(tree);
+	else
+		*ret_tree = tree;
 	return status;
 }
 
-int ts_cli_with_pair(int argc, char **argv, const char *usage,
+int ts_cli_with_pair(int argc, char **argv, const char *usage, bool with_tree,
         int (*run)(const struct ts_cli_pair *pair))
 {
 	static const struct option options[] = {
@@ -90,8 +89,10 @@ int ts_cli_with_pair(int argc, char **argv, const char *usage,
 	if (!status)
 		status = ts_cli_check_output(pair.output, pair.plan_path);
 	if (!status)
-		status = ts_cli_load_profile_tree(
-		        pair.profile_path, &pair.profile, &pair.profile_tree);
+		status = with_tree ? ts_cli_load_profile_tree(pair.profile_path,
+		                             &pair.profile, &pair.profile_tree)
+		                   : ts_cli_load_profile(
+		                             pair.profile_path, &pair.profile);
 	if (status)
 		return status;
 	status = run(&pair);

@@ -10,7 +10,7 @@
 /* Loads and checks a profile; reports what is wrong. An exit status. */
 int ts_cli_load_profile(const char *path, struct ts_profile *ret_profile);
 
-/* The same, and the file's tree, which has more in it; read once. */
+/* The same, and the file's tree, which has more in it: the caller's. */
 int ts_cli_load_profile_tree(
         const char *path, struct ts_profile *ret_profile, json_t **ret_tree);
 
@@ -19,14 +19,15 @@ struct ts_cli_pair {
 	const char *profile_path, *plan_path;
 	const char *output; /* "-": stdout */
 	struct ts_profile profile;
-	json_t *profile_tree;
+	json_t *profile_tree; /* NULL where not asked for */
 };
 
 /*
- * Reads such a command line, loads the profile and gives both to @run, whose
- * exit status it returns; @usage is printed where it is asked for.
+ * Reads such a command line, loads the profile, its tree too if @with_tree,
+ * and gives both to @run, whose exit status it returns; @usage is printed where
+ * it is asked for.
  */
-int ts_cli_with_pair(int argc, char **argv, const char *usage,
+int ts_cli_with_pair(int argc, char **argv, const char *usage, bool with_tree,
         int (*run)(const struct ts_cli_pair *pair));
 
 /*

@@ -296,5 +296,5 @@ static int report(const struct ts_cli_pair *pair)
 
 int ts_cli_report(int argc, char **argv)
 {
-	return ts_cli_with_pair(argc, argv, usage, report);
+	return ts_cli_with_pair(argc, argv, usage, true, report);
 }

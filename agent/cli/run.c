@@ -183,28 +183,22 @@ static int parse(int argc, char **argv, struct options *ret)
 	        (struct option){"sim-exact", no_argument, NULL, OPT_SIM_EXACT};
 	table[count + 2] = (struct option){"help", no_argument, NULL, OPT_HELP};
 
-	opterr = 0;
-	while ((found = getopt_long(argc, argv, "+:h", table, NULL)) != -1) {
+	while ((found = ts_cli_option(argc, argv, "+:h", table)) != -1) {
 		if (found == 'h' || found == OPT_HELP) {
 			print_help();
 			return -1;
 		}
-		if (found == '?') {
-			ts_cli_bad("tapeswap run --help lists the options",
-			        "unknown option '%s'", argv[optind - 1]);
+		if (found == '?')
 			return EXIT_FAILED;
-		}
 		if (found == OPT_SIM_EXACT) {
 			ret->sim_exact = true;
 			continue;
 		}
 		/* An empty one is a shell variable that is not set. */
-		if (found == ':' || !*optarg) {
+		if (!*optarg) {
 			ts_cli_bad("tapeswap run --help lists the options",
-			        "option '%s' wants a value",
-			        found == ':'       ? argv[optind - 1]
-			        : found == OPT_SIM ? "--sim"
-			                           : names[found]);
+			        "option '--%s' wants a value",
+			        found == OPT_SIM ? "sim" : names[found]);
 			return EXIT_FAILED;
 		}
 		if (found == OPT_SIM)

@@ -270,5 +270,5 @@ static int trace(const struct ts_cli_pair *pair)
 
 int ts_cli_trace(int argc, char **argv)
 {
-	return ts_cli_with_pair(argc, argv, usage, trace);
+	return ts_cli_with_pair(argc, argv, usage, false, trace);
 }

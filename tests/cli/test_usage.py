@@ -14,6 +14,9 @@ import tempfile
 import unittest
 
 TAPESWAP = os.path.abspath(sys.argv[1])
+MANUAL = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "../../man/tapeswap.1"
+)
 PAIR = ("simulate", "trace", "report")
 ONE = ("inspect", "plan", "bound", "sweep")
 
@@ -74,6 +77,29 @@ class Usage(unittest.TestCase):
             done = self.run_tapeswap(option)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    def test_manual_has_each_option(self):
+        with open(MANUAL, encoding="utf-8") as file:
+            manual = file.read().replace("\\-", "-")
+        parts = {}
+        for part in re.split(r"^\.TP$", manual, flags=re.M)[1:]:
+            title = part.strip().splitlines()[0]
+            name = re.match(r'\.BI? "?([\w-]+)', title)[1]
+            # Of `run` the variables say what its options do.
+            option = f"--{name[9:].lower().replace('_', '-')}"
+            if name.startswith("TAPESWAP_"):
+                parts["run"] += f"{option}\n"
+            else:
+                parts[name] = part
+        for command in self.commands:
+            text = self.run_tapeswap(command, "--help").stdout
+            text = text.split("examples:")[0].replace("`tapeswap run --sim`", "")
+            named = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text))
+            for option in named - {"--help"}:
+                self.assertRegex(
+                    parts[command], rf"(?<![\w-]){option}(?![\w-])",
+                    f"man/tapeswap.1: {command}",
+                )
+
     def test_options_that_there_are_not(self):
         for command in self.commands:
             status = 125 if command == "run" else 2
@@ -85,6 +111,34 @@ class Usage(unittest.TestCase):
         self.check_error(
             self.run_tapeswap("bound", "--json=3", "x"),
             "option '--json=3' takes no value",
+        )
+        self.check_error(
+            self.run_tapeswap("run", "--sim-exact=3", "x"),
+            "option '--sim-exact=3' takes no value", 125,
+        )
+        # What is named is the one that is wrong, not the one before it.
+        for command, before, status in (
+            ("bound", ["--limit=5GiB"], 2), ("bound", ["--limit", "--json=3"], 2),
+            ("bound", ["x", "--json"], 2), ("bound", ["--json", "x"], 2),
+            ("run", ["--limit=5GiB"], 125), ("run", ["--limit", "5GiB"], 125),
+        ):
+            self.check_error(
+                self.run_tapeswap(command, *before, "-lh", "x"),
+                "unknown option '-l'", status,
+            )
+        self.check_error(
+            self.run_tapeswap("bound", "--limit=5GiB", "--json=3", "x"),
+            "option '--json=3' takes no value",
+        )
+        for option in "--export", "--export=x":
+            self.check_error(
+                self.run_tapeswap("sweep", option, "x"),
+                f"option '{option}' may be any of --export-json, "
+                "--export-csv, --export-svg",
+            )
+        self.check_error(
+            self.run_tapeswap("run", "--st", "x"),
+            "option '--st' may be any of ", 125,
         )
         self.check_error(
             self.run_tapeswap("plan", "x", "--limit"),
@@ -162,6 +216,7 @@ class Usage(unittest.TestCase):
         for command in (
             ["inspect", "/dev/stdin"], ["bound", "/dev/stdin", "--limit", "9%"],
             ["report", "/dev/stdin", self.plan],
+            ["trace", "/dev/stdin", self.plan],
         ):
             with subprocess.Popen(
                 ["cat", self.profile], stdout=subprocess.PIPE

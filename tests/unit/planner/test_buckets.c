@@ -11,7 +11,8 @@
 #include "planner/workloads.h"
 #include "tests/unit/planner/random_tape.h"
 
-#define TAPES 300
+#define TAPES    300
+#define VERSIONS 300000
 
 /* Buckets that the counts from @low to twice that fall into. */
 static uint32_t buckets_from(uint64_t low, uint32_t percent)
@@ -141,6 +142,57 @@ START_TEST(what_has_no_tokens_stays_as_it_is)
 END_TEST
 
 /*
+ * A parameter and its gradient of VERSIONS versions each, the parameter's
+ * listed newest first: what is done for one version by way of all others would
+ * take minutes.
+ */
+START_TEST(chains_are_as_long_and_listed_as_they_like)
+{
+	struct ts_profile_builder b;
+	struct ts_profile p, q;
+	uint32_t f, x, w, g;
+
+	ts_builder_init(&b);
+	f = ts_builder_signature(&b, "f", TS_CLASS_GEMM, true);
+	x = ts_builder_value(&b, 1000, TS_KIND_INPUT);
+	for (uint32_t i = 0; i < VERSIONS; i++) {
+		w = ts_builder_value(&b, 500, TS_KIND_OTHER);
+		if (i)
+			b.profile.values[w - 1].in_place_of = w;
+	}
+	b.profile.values[w].persistent = true;
+	g = ts_builder_value(&b, 500, TS_KIND_GRADIENT);
+	ts_builder_op(&b, f, 100, &x, 1, &g, 1);
+	for (uint32_t i = 1; i < VERSIONS; i++) {
+		uint32_t newer = ts_builder_value(&b, 500, TS_KIND_GRADIENT);
+
+		b.profile.values[newer].in_place_of = g;
+		ts_builder_op(&b, f, 200, &g, 1, &newer, 1);
+		g = newer;
+		w--;
+		ts_builder_op(&b, f, 300, &g, 1, &w, 1);
+	}
+	b.profile.tokens = 100;
+	b.profile.device.d2h_bytes_per_s = b.profile.device.h2d_bytes_per_s =
+	        b.profile.device.d2h_both_bytes_per_s =
+	                b.profile.device.h2d_both_bytes_per_s = 1000000000;
+	ck_assert_int_eq(ts_builder_take(&b, &p), 0);
+	ck_assert_int_eq(ts_bucket_scale(&p, 200, &q), 0);
+	ck_assert_uint_eq(q.n_values, 2 * VERSIONS + 1);
+	ck_assert_uint_eq(q.values[x].size_bytes, 2000);
+	for (uint32_t v = x + 1; v < q.n_values; v++)
+		if (q.values[v].size_bytes != 500)
+			ck_abort_msg("value %u grows with tokens", v);
+	ck_assert_uint_eq(q.ops[0].duration_ns, 200);
+	for (uint32_t i = 1; i < q.n_ops; i++)
+		if (q.ops[i].duration_ns != p.ops[i].duration_ns)
+			ck_abort_msg("op %u takes longer", i);
+	ts_profile_finish(&q);
+	ts_profile_finish(&p);
+}
+END_TEST
+
+/*
  * @choice, made for the bucket's edge, at @tokens of the same bucket. Returns
  * its step in parts of that at the edge.
  */
@@ -250,6 +302,7 @@ int main(void)
 	        a_secondary_region_keeps_its_largest_bucket,
 	        what_was_seen_serves_so_far_and_no_further,
 	        what_has_no_tokens_stays_as_it_is,
+	        chains_are_as_long_and_listed_as_they_like,
 	        a_plan_for_the_edge_holds_in_all_of_the_bucket,
 	        a_workload_grows_with_its_tokens};
 

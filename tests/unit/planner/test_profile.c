@@ -158,6 +158,14 @@ START_TEST(profile_survives_the_way_through_json)
 	ck_assert_uint_eq(again.n_ops, profile.n_ops);
 	ck_assert_uint_eq(again.n_values, profile.n_values);
 	ck_assert_uint_eq(again.n_regions, 48);
+	ts_profile_finish(&again);
+	/* Of a tree that was read before it is the same, and the tree too. */
+	root = json_loads(text, 0, NULL);
+	ck_assert_int_eq(ts_profile_from_json(root, &again, &error), 0);
+	twice = json_dumps(root, JSON_SORT_KEYS);
+	json_decref(root);
+	ck_assert_str_eq(text, twice);
+	free(twice);
 	root = ts_profile_to_json(&again);
 	twice = json_dumps(root, JSON_SORT_KEYS);
 	json_decref(root);
