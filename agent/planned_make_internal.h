@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What planned_make.c (the search for a limit that a plan fits),
+ * planned_place.c (its pages and their chunks) and planned_again.c (what it has
+ * made again) share of one plan being made. Pure.
+ */
+#ifndef TS_PLANNED_MAKE_INTERNAL_H
+#define TS_PLANNED_MAKE_INTERNAL_H
+
+#include "agent/planned_make.h"
+#include "agent/planned_predict.h"
+#include "agent/planned_run.h"
+
+struct ts_planned_work {
+	const struct ts_planned_step *step;
+	uint32_t n_ops;
+	struct ts_planned_view *view;
+	uint32_t *first_gap; /* by range: offsets into gap_list */
+	uint32_t *gap_list;  /* gaps that are not kept, ascending */
+	struct ts_plan_hold *holds;
+	uint32_t n_holds, holds_room;
+	struct ts_planned_run run; /* of the plan at hand */
+	bool replays;              /* it may have values made again */
+	uint64_t scratch_bytes;    /* for these */
+	uint64_t chunks_bytes;     /* of all chunks there are */
+	uint64_t least_chunks;     /* of plans that need more than these */
+	struct ts_planned_move *moves;
+	uint32_t n_moves;
+};
+
+/*
+ * Which pages the plan of @made needs when, and which chunks for that: its
+ * pages, its moves and what it has made again. 0 or a negative errno; -EAGAIN
+ * where its copies need more memory than it was made for.
+ */
+int ts_planned_place(struct ts_planned_work *work, const struct ts_graph *g,
+        struct ts_planned_plan *made);
+
+/* How the profile's values are made again. 0 or -ENOMEM. */
+int ts_planned_add_rebuilds(struct ts_planned_work *work);
+
+/* Values can be made again with so much scratch, where that was proved. */
+void ts_planned_allow_replays(
+        struct ts_planned_work *work, uint64_t scratch_bytes);
+
+/* What the run at hand has made again, into @to. 0 or a negative errno. */
+int ts_planned_list_replays(struct ts_planned_work *work,
+        const struct ts_graph *g, struct ts_planned_plan *to);
+
+/*
+ * A plan tells of the ops that are launched, not of what was priced as one. 0
+ * or a negative errno.
+ */
+int ts_planned_tell_ops(
+        const struct ts_planned_work *work, struct ts_plan *plan);
+
+#endif
