@@ -327,6 +327,9 @@ struct ts_frontiers {
 	struct ts_knapsack_item *items; /* of all kinds, one after another */
 	uint32_t *first_item;           /* by kind */
 	uint32_t *kind_of;              /* by region */
+	/* By region: the point it had last, and how much above capacity's. */
+	uint32_t *taken;
+	uint32_t *raised;
 };
 
 void ts_frontiers_destroy(struct ts_frontiers *fs)
@@ -337,6 +340,8 @@ void ts_frontiers_destroy(struct ts_frontiers *fs)
 	free(fs->items);
 	free(fs->first_item);
 	free(fs->kind_of);
+	free(fs->taken);
+	free(fs->raised);
 	free(fs);
 }
 
@@ -398,7 +403,11 @@ int ts_frontiers_create(
 	fs->graph = g;
 	fs->kind_of = calloc(n, sizeof(*fs->kind_of));
 	fs->first_item = calloc(n, sizeof(*fs->first_item));
-	err = fs->kind_of && fs->first_item ? find_kinds(fs) : -ENOMEM;
+	fs->taken = calloc(n, sizeof(*fs->taken));
+	fs->raised = calloc(n, sizeof(*fs->raised));
+	err = fs->kind_of && fs->first_item && fs->taken && fs->raised
+	              ? find_kinds(fs)
+	              : -ENOMEM;
 	if (err)
 		ts_frontiers_destroy(fs);
 	else
@@ -428,8 +437,8 @@ int ts_frontiers_choose(const struct ts_frontiers *fs, uint64_t capacity_bytes,
 {
 	uint32_t n = fs->graph->profile->n_regions;
 	struct ts_knapsack_class *classes = calloc(n, sizeof(*classes));
-	uint32_t *taken = calloc(n, sizeof(*taken));
-	int err = classes && taken ? 0 : -ENOMEM;
+	uint32_t *taken = fs->taken;
+	int err = classes ? 0 : -ENOMEM;
 
 	for (uint32_t r = 0; !err && r < n; r++) {
 		uint32_t k = fs->kind_of[r];
@@ -444,9 +453,33 @@ int ts_frontiers_choose(const struct ts_frontiers *fs, uint64_t capacity_bytes,
 	for (uint32_t r = 0; !err && r < n; r++) {
 		const struct ts_frontier *f = &fs->kinds[fs->kind_of[r]];
 
+		taken[r] += fs->raised[r];
+		if (taken[r] >= f->n_points)
+			taken[r] = f->n_points - 1;
 		apply(fs->graph, f, f->points[taken[r]].set, r, choice);
 	}
-	free(taken);
 	free(classes);
 	return err;
+}
+
+bool ts_frontiers_raise(struct ts_frontiers *fs, uint32_t op)
+{
+	const struct ts_profile *p = fs->graph->profile;
+
+	for (uint32_t r = 0; r < p->n_regions; r++) {
+		if (op < p->regions[r].backward_first_op ||
+		        op >= p->regions[r].backward_end_op)
+			continue;
+		if (fs->taken[r] + 1 >= fs->kinds[fs->kind_of[r]].n_points)
+			return false;
+		fs->raised[r]++;
+		return true;
+	}
+	return false;
+}
+
+void ts_frontiers_lower(struct ts_frontiers *fs)
+{
+	memset(fs->raised, 0,
+	        fs->graph->profile->n_regions * sizeof(*fs->raised));
 }

@@ -71,4 +71,13 @@ void ts_frontiers_destroy(struct ts_frontiers *frontiers);
 int ts_frontiers_choose(const struct ts_frontiers *frontiers,
         uint64_t capacity_bytes, struct ts_choice *choice);
 
+/*
+ * Peak-aware windows: the region whose backward @op lies in keeps its next
+ * larger set from now on, beyond the capacity, for what it keeps it need not
+ * make again just where memory is highest. False: no region, or no larger set.
+ */
+bool ts_frontiers_raise(struct ts_frontiers *frontiers, uint32_t op);
+/* All regions have their points by capacity alone again. */
+void ts_frontiers_lower(struct ts_frontiers *frontiers);
+
 #endif

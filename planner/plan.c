@@ -179,6 +179,7 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 		        search.runs_before + ts_model_runs(search.model);
 		stats->simulated_instrs =
 		        search.instrs_before + ts_model_instrs(search.model);
+		stats->work = ts_search_work(&search);
 	}
 	ts_search_finish(&search);
 	return err;

@@ -74,6 +74,8 @@ void ts_plan_finish(struct ts_plan *plan);
 struct ts_plan_stats {
 	uint64_t evaluations;
 	uint64_t simulated_instrs;
+	/* All of it, in steps of about the time of a simulated instruction. */
+	uint64_t work;
 };
 
 #define TS_SEARCH_AUTO UINT32_MAX

@@ -16,6 +16,8 @@
 #define WINDOW_LOOKS UINT64_C(8)
 /* Runs that it takes to settle a plan. */
 #define SETTLING_RUNS 3
+/* Steps by which blocks that set the peak keep more, at one capacity. */
+#define MOST_RAISED 6
 /* Halvings of the capacity that the frontier's knapsack gets. */
 #define CAPACITY_TURNS 7
 
@@ -366,31 +368,92 @@ int ts_search_settle(struct ts_search *s)
 	return ts_model_run(s->model, &s->best.choice, &outcome, s->wait_ns);
 }
 
+/* The trial: points for so many bytes, with the swaps of the best plan. */
+static int choose_points(struct ts_search *s,
+        const struct ts_frontiers *frontiers, uint64_t capacity_bytes)
+{
+	int err;
+
+	ts_choice_copy(&s->trial, &s->best.choice);
+	err = ts_frontiers_choose(frontiers, capacity_bytes, &s->trial);
+	for (uint32_t i = 0; !err && i < s->graph->n_gaps; i++) {
+		if (s->best.choice.action[i] == TS_SWAP)
+			s->trial.action[i] = TS_SWAP;
+	}
+	return err;
+}
+
+/* Where the compiled trial takes most memory; TS_NONE: within the limit. */
+static int find_peak(struct ts_search *s, uint64_t *bytes, uint32_t *ret_op)
+{
+	uint32_t most = 0;
+	int err = ts_program_compile(&s->program, &s->trial);
+
+	*ret_op = TS_NONE;
+	if (err)
+		return err == -EINVAL ? 0 : err;
+	ts_program_memory(&s->program, &s->trial, bytes);
+	for (uint32_t i = 0; i < s->graph->n_ops; i++)
+		most = bytes[i] > bytes[most] ? i : most;
+	if (bytes[most] > s->limit_bytes)
+		*ret_op = most;
+	return 0;
+}
+
+/*
+ * A capacity that did not fit may do so where the block that sets the peak in
+ * its backward keeps more and so makes less there again.
+ */
+static int try_raised(struct ts_search *s, struct ts_frontiers *frontiers,
+        uint64_t capacity_bytes, uint64_t *bytes)
+{
+	struct ts_outcome outcome;
+	bool raised = false;
+	uint32_t op = TS_NONE;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i <= MOST_RAISED; i++) {
+		err = choose_points(s, frontiers, capacity_bytes);
+		if (!err)
+			err = find_peak(s, bytes, &op);
+		if (err || op == TS_NONE || i == MOST_RAISED ||
+		        !ts_frontiers_raise(frontiers, op))
+			break;
+		raised = true;
+	}
+	ts_frontiers_lower(frontiers);
+	if (err || !raised || op != TS_NONE)
+		return err;
+	return ts_search_offer(s, s->best.windows, &outcome);
+}
+
 int ts_search_frontier(struct ts_search *s)
 {
 	uint64_t low = 0, high = s->limit_bytes;
-	struct ts_frontiers *frontiers;
-	int err = ts_frontiers_create(s->graph, &frontiers);
+	uint64_t *bytes = calloc(s->graph->n_ops + UINT64_C(1), sizeof(*bytes));
+	struct ts_frontiers *frontiers = NULL;
+	int err = bytes ? 0 : -ENOMEM;
 
-	if (err)
-		return err == -ENOENT ? 0 : err;
+	if (!err && !s->program.graph)
+		err = ts_program_init(&s->program, s->graph);
+	if (!err)
+		err = ts_frontiers_create(s->graph, &frontiers);
 	for (uint32_t turn = 0; !err && turn < CAPACITY_TURNS; turn++) {
 		uint64_t mid = low + (high - low) / 2;
 		struct ts_outcome outcome;
 
-		ts_choice_copy(&s->trial, &s->best.choice);
-		err = ts_frontiers_choose(frontiers, mid, &s->trial);
-		for (uint32_t i = 0; !err && i < s->graph->n_gaps; i++) {
-			if (s->best.choice.action[i] == TS_SWAP)
-				s->trial.action[i] = TS_SWAP;
-		}
+		err = choose_points(s, frontiers, mid);
 		if (!err)
 			err = ts_search_offer(s, s->best.windows, &outcome);
-		if (!err && outcome.fits)
+		if (!err && outcome.fits) {
 			low = mid;
-		else
-			high = mid;
+			continue;
+		}
+		high = mid;
+		if (!err)
+			err = try_raised(s, frontiers, mid, bytes);
 	}
 	ts_frontiers_destroy(frontiers);
-	return err;
+	free(bytes);
+	return err == -ENOENT ? 0 : err;
 }

@@ -142,7 +142,8 @@ int ts_search_settle(struct ts_search *search);
 
 /*
  * Save sets of regions from their frontiers, with the swaps of the best plan
- * so far, at the largest capacity that still runs within the limit.
+ * so far, at the largest capacity that still runs within the limit; and where
+ * blocks that set the peak keep more, beyond it.
  */
 int ts_search_frontier(struct ts_search *search);
 

@@ -177,6 +177,69 @@ START_TEST(blocks_fill_the_capacity_they_get)
 }
 END_TEST
 
+/* Bytes of @region that @choice keeps for its backward. */
+static uint64_t kept_of(const struct ts_graph *g,
+        const struct ts_region *region, const struct ts_choice *choice)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		const struct ts_gap *gap = &g->gaps[i];
+
+		if (gap->born_op != TS_NONE &&
+		        gap->born_op >= region->first_op &&
+		        gap->born_op < region->end_op &&
+		        gap->to_op >= region->backward_first_op &&
+		        gap->to_op < region->backward_end_op &&
+		        choice->action[i] == TS_KEEP)
+			bytes += gap->size_bytes;
+	}
+	return bytes;
+}
+
+START_TEST(the_block_that_sets_the_peak_keeps_more)
+{
+	struct ts_frontiers *frontiers;
+	struct ts_choice choice;
+	struct ts_profile p;
+	struct ts_graph g;
+	uint64_t before[48];
+	uint32_t steps = 0;
+
+	ck_assert_int_eq(
+	        ts_workload("gpt2-xl", ts_machine_find("a100"), &p), 0);
+	ck_assert_int_eq(
+	        ts_graph_init(&g, &p, &(struct ts_graph_options){0}), 0);
+	ck_assert_int_eq(ts_choice_init(&choice, g.n_gaps), 0);
+	ck_assert_int_eq(ts_frontiers_create(&g, &frontiers), 0);
+	ck_assert_int_eq(ts_frontiers_choose(frontiers, 0, &choice), 0);
+	for (uint32_t r = 0; r < 48; r++)
+		before[r] = kept_of(&g, &p.regions[r], &choice);
+	/* No block is at work in the forward. */
+	ck_assert(!ts_frontiers_raise(frontiers, p.regions[10].first_op));
+	while (ts_frontiers_raise(
+	        frontiers, p.regions[10].backward_end_op - 1)) {
+		uint64_t kept = before[10];
+
+		ck_assert_int_eq(ts_frontiers_choose(frontiers, 0, &choice), 0);
+		before[10] = kept_of(&g, &p.regions[10], &choice);
+		ck_assert_uint_gt(before[10], kept);
+		for (uint32_t r = 0; r < 48; r++)
+			ck_assert_uint_eq(
+			        kept_of(&g, &p.regions[r], &choice), before[r]);
+		steps++;
+	}
+	ck_assert_uint_gt(steps, 5);
+	ts_frontiers_lower(frontiers);
+	ck_assert_int_eq(ts_frontiers_choose(frontiers, 0, &choice), 0);
+	ck_assert_uint_eq(kept_of(&g, &p.regions[10], &choice), before[9]);
+	ts_frontiers_destroy(frontiers);
+	ts_choice_finish(&choice);
+	ts_graph_finish(&g);
+	ts_profile_finish(&p);
+}
+END_TEST
+
 START_TEST(knapsack_agrees_with_trying_everything)
 {
 	struct ts_random random;
@@ -224,6 +287,7 @@ int main(void)
 	        frontier_has_the_joint_point,
 	        replay_of_a_block_skips_dead_nodes,
 	        blocks_fill_the_capacity_they_get,
+	        the_block_that_sets_the_peak_keeps_more,
 	        knapsack_agrees_with_trying_everything};
 
 	return ts_run_suite("planner frontier", tests,
