@@ -142,6 +142,28 @@ static int try_offered(struct ts_planned_work *work, const struct ts_graph *g,
 	return rc;
 }
 
+/* @plan needs more chunks than there are: as many at least, as far as known. */
+static void note_chunks(
+        struct ts_planned_work *work, const struct ts_planned_plan *plan)
+{
+	if (!work->least_chunks || plan->pages.n_chunks < work->least_chunks)
+		work->least_chunks = plan->pages.n_chunks;
+}
+
+/*
+ * There is less than the largest op needs: what a plan takes under which all
+ * others have no more than half of that is near the least that any does.
+ */
+static void find_least(struct ts_planned_work *work, const struct ts_graph *g)
+{
+	struct ts_planned_plan made;
+
+	if (try_limit(work, g, g->floor_bytes / 2, true, &made))
+		return;
+	note_chunks(work, &made);
+	ts_planned_plan_finish(&made);
+}
+
 /* The most that the planner may have for its plan to find chunks for all. */
 static int hunt_down(struct ts_planned_work *work, const struct ts_graph *g,
         uint64_t chunks, struct ts_planned_plan *ret)
@@ -174,19 +196,19 @@ static int hunt_down(struct ts_planned_work *work, const struct ts_graph *g,
 			/* Nothing was made. */
 		} else if (excess) {
 			hunt.fails = hunt.limit;
-			if (!rc && (!work->least_chunks ||
-			                   made.pages.n_chunks <
-			                           work->least_chunks))
-				work->least_chunks = made.pages.n_chunks;
-			if (!rc)
+			if (!rc) {
+				note_chunks(work, &made);
 				ts_planned_plan_finish(&made);
+			}
 			/* Then there is only to give the smaller ops less. */
 			if (at_floor && !hunt.fits) {
 				below = true;
 				hunt.close = CLOSE_BELOW;
 			}
-			if (below && work->chunks_bytes < g->floor_bytes)
+			if (below && work->chunks_bytes < g->floor_bytes) {
+				find_least(work, g);
 				break;
+			}
 		} else {
 			if (hunt.fits)
 				ts_planned_plan_finish(ret);

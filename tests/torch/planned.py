@@ -385,7 +385,7 @@ def none_fits(spec, percent):
     )
     said = re.findall(NONE_FITS, outcome.err)
     expect_equal(len(said), 1, f"lines that no plan fits\n{outcome.err}")
-    expect(".json" not in outcome.err, f"a plan is named\n{outcome.err}")
+    expect("-> " not in outcome.err, f"a plan is named\n{outcome.err}")
     outcome, _ = run_at(spec, int(said[0]) << 20, "plan")
     expect(outcome.plan, f"no plan at {said[0]} MiB\n{outcome.err}")
 
