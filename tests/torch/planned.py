@@ -54,7 +54,7 @@ PAGER_AS_FAST = (
     r"the plan (?:would take|took) [0-9.]+: it goes on alone"
 )
 # Bytes of a copy at least, pages that move before an op at most, on average.
-WORK = {"llama-7b": (16 << 20, 10)}
+WORK = {"llama-7b": (16 << 20, 20)}
 # So many steps at the end of a run are alike.
 LAST_STEPS = 4
 
