@@ -112,10 +112,13 @@ static void take_out(const struct over *over)
 /* Other answers leave the capture going on, or there was none. */
 void ts_agent_capture_ends(ts_stream_key stream, CUresult result)
 {
-	if (result == CUDA_SUCCESS ||
-	        result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED ||
-	        result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
-		take_out(&(struct over){stream, NULL});
+	if (result != CUDA_SUCCESS &&
+	        result != CUDA_ERROR_STREAM_CAPTURE_UNJOINED &&
+	        result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+		return;
+	take_out(&(struct over){stream, NULL});
+	/* What was loaded meanwhile. */
+	ts_agent_after_code();
 }
 
 void ts_captures_of_stream_end(ts_stream_key stream)

@@ -224,8 +224,9 @@ static int join(struct ts_pager *pager)
 	int rc;
 
 	ts_planned.figures.joins++;
-	/* What other work called is none of the plan's. */
+	/* What other work called, and moved, is none of the plan's. */
 	ts_planned.vmm_calls = ts_vmm_calls();
+	ts_enforce_work(pager, &ts_planned.work);
 	if (ts_planned.in_force == entry &&
 	        ts_enforce_disturbed(pager) <= DISTURBED_MAX) {
 		ts_enforce_resume(pager, next);

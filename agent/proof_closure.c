@@ -206,12 +206,13 @@ void ts_closures_begin(struct ts_closures *closures)
 
 /* -------------------------------------------------------- what is kept */
 
-static struct ts_kept_use keep_use(const struct ts_op *op, size_t index)
+static struct ts_kept_use keep_use(
+        const struct ts_use *use, const struct ts_rec_use *recorded)
 {
-	const struct ts_use *use = &op->uses[index];
 	struct ts_kept_use kept = {.serial = use->serial,
 	        .address = use->address,
 	        .bytes = use->bytes,
+	        .block = recorded->block,
 	        .slot = TS_PROOF_NO_SLOT};
 	const struct ts_proof_known *known = ts_proof_find_known(use->serial);
 
@@ -223,15 +224,11 @@ static struct ts_kept_use keep_use(const struct ts_op *op, size_t index)
 	return kept;
 }
 
-/*
- * Is that what the profile's op uses there? Words left over from other calls
- * may lead to its blocks first, in another order.
- */
+/* Is that what the profile's op uses there? Words left over from other calls
+ * may lead to its blocks first, in another order. */
 static bool is_that(const struct ts_recording *step,
-        const struct ts_rec_op *rec, uint32_t index, const struct ts_use *use)
+        const struct ts_rec_use *known, const struct ts_use *use)
 {
-	const struct ts_rec_use *known = ts_recording_use(step, rec, index);
-
 	return known->param == use->param && known->offset == use->offset &&
 	       known->fresh == use->fresh &&
 	       step->blocks[known->block].bytes == use->bytes;
@@ -240,7 +237,8 @@ static bool is_that(const struct ts_recording *step,
 int ts_closures_keep(
         struct ts_closures *closures, const struct ts_op *op, uint32_t at)
 {
-	const struct ts_rec_op *rec = &closures->step->step.ops[at];
+	const struct ts_recording *step = &closures->step->step;
+	const struct ts_rec_op *rec = &step->ops[at];
 	struct ts_kept_op *kept = &closures->kept[at];
 	uint32_t count = 0;
 
@@ -248,13 +246,16 @@ int ts_closures_keep(
 	if (!kept->uses)
 		return -ENOMEM;
 	for (size_t i = 0; i < op->count && count <= rec->use_count; i++) {
+		const struct ts_rec_use *known =
+		        ts_recording_use(step, rec, count);
+
 		if (op->uses[i].doubtful)
 			continue;
-		if (count < rec->use_count && !is_that(&closures->step->step,
-		                                      rec, count, &op->uses[i]))
+		if (count < rec->use_count &&
+		        !is_that(step, known, &op->uses[i]))
 			break;
 		if (count < rec->use_count)
-			kept->uses[count] = keep_use(op, i);
+			kept->uses[count] = keep_use(&op->uses[i], known);
 		count++;
 	}
 	/* Blocks that this step's op has and the profile's had not. */

@@ -21,6 +21,7 @@ struct ts_kept_use {
 	 */
 	uint64_t sum_address, sum_bytes;
 	uint32_t slot;
+	uint32_t block; /* of the step that was proved: it had this place */
 };
 
 struct ts_kept_op {

@@ -457,22 +457,19 @@ static bool writes(uint32_t index)
 	       step->devices[0].values.use_write[use] != TS_NONE;
 }
 
-/* Did words that are no operands lead there in the step that was proved? */
+/*
+ * Did words that are no operands lead to the leaf in the step that was proved?
+ * Where another block had the leaf's address then, none did.
+ */
 static bool was_doubted(const struct ts_kept_use *leaf)
 {
 	const struct ts_recording *step = &ts_remake.closures->step->step;
 	const struct ts_rec_op *rec = &step->ops[ts_remake.at];
 
-	for (uint32_t k = 0; k < rec->doubt_count; k++) {
-		const struct ts_rec_block *block =
-		        &step->blocks[ts_recording_use(
-		                step, rec, rec->use_count + k)
-		                              ->block];
-
-		if (block->address < leaf->address + leaf->bytes &&
-		        leaf->address < block->address + block->bytes)
+	for (uint32_t k = 0; k < rec->doubt_count; k++)
+		if (ts_recording_use(step, rec, rec->use_count + k)->block ==
+		        leaf->block)
 			return true;
-	}
 	return false;
 }
 

@@ -18,7 +18,7 @@ CUresult ts_hook_cuModuleLoad(CUmodule *module, const char *fname)
 	rc = ts_driver.fn_cuModuleLoad(module, fname);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_file(*module, fname);
-		ts_agent_after_unmanaged();
+		ts_agent_after_code();
 	}
 	ts_leave();
 	return rc;
@@ -34,7 +34,7 @@ CUresult ts_hook_cuModuleLoadData(CUmodule *module, const void *image)
 	rc = ts_driver.fn_cuModuleLoadData(module, image);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_loaded(*module, image);
-		ts_agent_after_unmanaged();
+		ts_agent_after_code();
 	}
 	ts_leave();
 	return rc;
@@ -53,7 +53,7 @@ CUresult ts_hook_cuModuleLoadDataEx(CUmodule *module, const void *image,
 	        module, image, numOptions, options, optionValues);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_loaded(*module, image);
-		ts_agent_after_unmanaged();
+		ts_agent_after_code();
 	}
 	ts_leave();
 	return rc;
@@ -69,7 +69,7 @@ CUresult ts_hook_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
 	rc = ts_driver.fn_cuModuleLoadFatBinary(module, fatCubin);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_loaded(*module, fatCubin);
-		ts_agent_after_unmanaged();
+		ts_agent_after_code();
 	}
 	ts_leave();
 	return rc;
@@ -92,7 +92,7 @@ CUresult ts_hook_cuLibraryLoadData(CUlibrary *library, const void *code,
 	        libraryOptionValues, numLibraryOptions);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_loaded(*library, code);
-		ts_agent_after_unmanaged();
+		ts_agent_after_code();
 	}
 	ts_leave();
 	return rc;
@@ -115,7 +115,7 @@ CUresult ts_hook_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
 	        libraryOptionValues, numLibraryOptions);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_file(*library, fileName);
-		ts_agent_after_unmanaged();
+		ts_agent_after_code();
 	}
 	ts_leave();
 	return rc;
