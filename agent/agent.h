@@ -88,19 +88,21 @@ bool ts_agent_free(CUdeviceptr address, CUresult *ret_result);
 /*
  * Memory the agent does not place is about to be taken (@bytes, 0 where the
  * size is not known), or was taken or given back, somewhere on the current
- * device.
+ * device. While something captures nothing is unmapped for what was taken: that
+ * is put off, and whoever may have ended the last capture, as the driver sees
+ * it, calls the third.
  */
 CUresult ts_agent_before_unmanaged(size_t bytes, const char *what);
 void ts_agent_after_unmanaged(void);
+void ts_agent_after_captures(void);
 
 /*
  * The driver may load code next. How much memory it takes for it is not told:
  * there is room for the least piece that it takes. Not beside a plan, whose
  * chunks would have to go for what mostly comes to nothing, nor beside a
- * capture. After it, what it took is made room for; beside a capture later.
+ * capture. What it took is made room for after it.
  */
 void ts_agent_before_code(void);
-void ts_agent_after_code(void);
 
 /*
  * An allocation from a stream-ordered pool (NULL: the current device's) is

@@ -117,8 +117,7 @@ void ts_agent_capture_ends(ts_stream_key stream, CUresult result)
 	        result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
 		return;
 	take_out(&(struct over){stream, NULL});
-	/* What was loaded meanwhile. */
-	ts_agent_after_code();
+	ts_agent_after_captures();
 }
 
 void ts_captures_of_stream_end(ts_stream_key stream)

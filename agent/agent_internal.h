@@ -88,6 +88,7 @@ struct ts_agent {
 	struct ts_graphs graphs;
 	struct ts_tables tables;
 	atomic_int capturing; /* captures begun and not ended */
+	atomic_bool put_off;  /* making room, till none captures */
 	atomic_bool started;
 	atomic_uint functions;     /* launched so far: numbers below this */
 	atomic_uint shortages;     /* calls refused for want of memory */

@@ -137,28 +137,42 @@ void ts_agent_before_code(void)
 	struct ts_pager *pager = pager_here();
 	struct ts_shortage ignored;
 
-	/* Nothing is unmapped while something captures. */
 	if (pager && !atomic_load(&ts_agent.capturing) &&
 	        !ts_enforce_is_on(pager))
 		ts_pager_make_room(
 		        pager, CODE_BYTES, ts_agent_begin_flags(), &ignored);
 }
 
-void ts_agent_after_code(void)
+static void after_unmanaged(struct ts_pager *pager)
 {
-	if (!atomic_load(&ts_agent.capturing))
-		ts_agent_after_unmanaged();
-}
-
-void ts_agent_after_unmanaged(void)
-{
-	struct ts_pager *pager = pager_here();
 	struct ts_shortage ignored;
 
 	if (!pager)
 		return;
 	ts_pager_room_changed(pager);
 	ts_pager_make_room(pager, 0, ts_agent_begin_flags(), &ignored);
+}
+
+void ts_agent_after_unmanaged(void)
+{
+	if (!atomic_load(&ts_agent.capturing)) {
+		after_unmanaged(pager_here());
+		return;
+	}
+	atomic_store(&ts_agent.put_off, true);
+	/* The last may have ended just now. */
+	ts_agent_after_captures();
+}
+
+void ts_agent_after_captures(void)
+{
+	if (!atomic_load(&ts_agent.put_off) ||
+	        atomic_load(&ts_agent.capturing) ||
+	        !atomic_exchange(&ts_agent.put_off, false))
+		return;
+	/* It may have been on any. */
+	for (int device = 0; device < TS_AGENT_DEVICES; device++)
+		after_unmanaged(ts_agent_pager(device));
 }
 
 /* Bytes the pool has from the driver and gave to nobody. */

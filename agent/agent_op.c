@@ -252,6 +252,7 @@ static void room_for_code(const struct ts_op *op)
 {
 	unsigned int seen = atomic_load(&ts_agent.functions);
 
+	/* What is captured is not used yet. */
 	if (!op->func || op->capturing)
 		return;
 	/* They are numbered in the order in which they are first launched. */

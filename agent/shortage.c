@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The lines for what cannot run, and what the program gets instead. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/agent_internal.h"
@@ -101,6 +102,23 @@ static void say_device(const char *what, const struct ts_shortage *shortage)
 	        mib_up(shortage->least_limit_bytes), known);
 }
 
+/* How much more is going to be captured nobody knows. */
+static void say_capturing(const char *what, const struct ts_shortage *shortage)
+{
+	char remedy[96] = "less on the device before it";
+
+	if (shortage->least_limit_bytes <= shortage->device_bytes)
+		snprintf(remedy, sizeof(remedy),
+		        "TAPESWAP_LIMIT=%" PRIu64
+		        "MiB at least, for later ops may need more",
+		        mib_up(shortage->least_limit_bytes));
+	ts_log(TS_LOG_ERROR,
+	        "out of memory: %s needs %s, limit %s, and nothing can be "
+	        "moved while a graph is captured. Remedy: %s",
+	        what, ts_size(shortage->need_bytes).text,
+	        ts_size(shortage->limit_bytes).text, remedy);
+}
+
 void ts_agent_say_shortage(const char *what, const struct ts_shortage *shortage)
 {
 	atomic_fetch_add(is_driver_error(shortage) ? &ts_agent.driver_errors
@@ -120,11 +138,7 @@ void ts_agent_say_shortage(const char *what, const struct ts_shortage *shortage)
 		        ts_size(shortage->host_limit_bytes).text, what);
 		return;
 	case TS_SHORT_CAPTURING:
-		ts_log(TS_LOG_ERROR,
-		        "out of memory: %s needs %s, and nothing can be moved "
-		        "while a graph is captured. Remedy: a higher "
-		        "TAPESWAP_LIMIT",
-		        what, ts_size(shortage->need_bytes).text);
+		say_capturing(what, shortage);
 		return;
 	case TS_SHORT_DRIVER:
 		say_driver(what, shortage);

@@ -18,7 +18,7 @@ CUresult ts_hook_cuModuleLoad(CUmodule *module, const char *fname)
 	rc = ts_driver.fn_cuModuleLoad(module, fname);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_file(*module, fname);
-		ts_agent_after_code();
+		ts_agent_after_unmanaged();
 	}
 	ts_leave();
 	return rc;
@@ -34,7 +34,7 @@ CUresult ts_hook_cuModuleLoadData(CUmodule *module, const void *image)
 	rc = ts_driver.fn_cuModuleLoadData(module, image);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_loaded(*module, image);
-		ts_agent_after_code();
+		ts_agent_after_unmanaged();
 	}
 	ts_leave();
 	return rc;
@@ -53,7 +53,7 @@ CUresult ts_hook_cuModuleLoadDataEx(CUmodule *module, const void *image,
 	        module, image, numOptions, options, optionValues);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_loaded(*module, image);
-		ts_agent_after_code();
+		ts_agent_after_unmanaged();
 	}
 	ts_leave();
 	return rc;
@@ -69,7 +69,7 @@ CUresult ts_hook_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
 	rc = ts_driver.fn_cuModuleLoadFatBinary(module, fatCubin);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_loaded(*module, fatCubin);
-		ts_agent_after_code();
+		ts_agent_after_unmanaged();
 	}
 	ts_leave();
 	return rc;
@@ -92,7 +92,7 @@ CUresult ts_hook_cuLibraryLoadData(CUlibrary *library, const void *code,
 	        libraryOptionValues, numLibraryOptions);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_loaded(*library, code);
-		ts_agent_after_code();
+		ts_agent_after_unmanaged();
 	}
 	ts_leave();
 	return rc;
@@ -115,7 +115,7 @@ CUresult ts_hook_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
 	        libraryOptionValues, numLibraryOptions);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_file(*library, fileName);
-		ts_agent_after_code();
+		ts_agent_after_unmanaged();
 	}
 	ts_leave();
 	return rc;
@@ -164,7 +164,7 @@ CUresult ts_hook_cuModuleGetFunction(
 	rc = ts_driver.fn_cuModuleGetFunction(hfunc, hmod, name);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_named(*hfunc, hmod, name);
-		ts_agent_after_code();
+		ts_agent_after_unmanaged();
 	}
 	ts_leave();
 	return rc;
@@ -194,7 +194,7 @@ CUresult ts_hook_cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 	rc = ts_driver.fn_cuLibraryGetModule(pMod, library);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_shared(*pMod, library);
-		ts_agent_after_code();
+		ts_agent_after_unmanaged();
 	}
 	ts_leave();
 	return rc;
@@ -210,7 +210,7 @@ CUresult ts_hook_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 	rc = ts_driver.fn_cuKernelGetFunction(pFunc, kernel);
 	if (rc == CUDA_SUCCESS) {
 		ts_agent_code_same(*pFunc, kernel);
-		ts_agent_after_code();
+		ts_agent_after_unmanaged();
 	}
 	ts_leave();
 	return rc;

@@ -51,6 +51,7 @@ CUresult ts_hook_cuCtxSynchronize_v2(CUcontext ctx)
 			return ts_driver.fn_##symbol(what);                    \
 		tell;                                                          \
 		rc = ts_driver.fn_##symbol(what);                              \
+		ts_agent_after_captures();                                     \
 		ts_leave();                                                    \
 		return rc;                                                     \
 	}
@@ -74,6 +75,7 @@ CUresult ts_hook_cuCtxDetach(CUcontext ctx)
 	if (rc == CUDA_SUCCESS &&
 	        ts_driver.fn_cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS)
 		ts_agent_context_gone(ctx);
+	ts_agent_after_captures();
 	ts_leave();
 	return rc;
 }
@@ -102,6 +104,7 @@ static void after_release(CUdevice device)
 		rc = ts_driver.fn_##symbol(device);                            \
 		if (rc == CUDA_SUCCESS)                                        \
 			after(device);                                         \
+		ts_agent_after_captures();                                     \
 		ts_leave();                                                    \
 		return rc;                                                     \
 	}

@@ -273,6 +273,38 @@ static uint64_t pinned_beside(const struct ts_list *list, uint64_t mark)
 	return bytes;
 }
 
+/* Likewise all that has content, and is not free for whoever comes. */
+static uint64_t kept_beside(
+        struct ts_pager *pager, const struct ts_list *list, uint64_t mark)
+{
+	uint64_t bytes = 0;
+
+	for (const struct ts_list *at = list->next; at != list; at = at->next) {
+		const struct ts_page *page =
+		        ts_container_of(at, struct ts_page, list);
+
+		if (page->mark != mark &&
+		        (page->live_units || page->pins ||
+		                !ts_streams_done(
+		                        &pager->streams, page->fence.op)))
+			bytes += page->bytes;
+	}
+	return bytes;
+}
+
+/*
+ * What had to leave before the capture would be missing in it as well: with
+ * less than all some may have to.
+ */
+static uint64_t least_to_capture(
+        struct ts_pager *pager, uint64_t need_bytes, uint64_t mark)
+{
+	return pager->other_bytes + need_bytes +
+	       kept_beside(pager, &pager->used, mark) +
+	       kept_beside(pager, &pager->spare, mark) +
+	       kept_beside(pager, &pager->away, mark);
+}
+
 void ts_pager_describe(const struct ts_pager *pager, uint64_t need_bytes,
         uint64_t mark, struct ts_shortage *shortage)
 {
@@ -345,6 +377,9 @@ static int bring_missing(struct ts_pager *pager, const struct ts_range *ranges,
 	}
 	release(pager, ranges, count, need.held);
 	ts_pager_describe(pager, need.bytes, pager->slow_number, ret_shortage);
+	if (flags & TS_BEGIN_CAPTURING)
+		ret_shortage->least_limit_bytes =
+		        least_to_capture(pager, need.bytes, pager->slow_number);
 	/* With smaller pages less would be needed. */
 	if (rc == -ENOMEM && ret_shortage->short_of == TS_SHORT_OF_DEVICE &&
 	        need.large)

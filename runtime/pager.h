@@ -64,7 +64,8 @@ struct ts_shortage {
 	uint64_t device_bytes; /* that the device has: no limit is higher */
 	/*
 	 * The smallest limit that would do, for this and for whatever op needed
-	 * more before, beside what cannot be moved.
+	 * more before, beside what cannot be moved. While it is captured:
+	 * beside all that has content.
 	 */
 	uint64_t least_limit_bytes;
 	bool whole_step; /* ops repeat themselves: none will need more */

@@ -67,6 +67,23 @@ def _client(name, program, *settings):
     )
 
 
+def _preload(name, *tests):
+    """A small host with the library before it; all its tests, or some."""
+    program = f"tests/preload/preload_{name}"
+    return Detector(
+        f"preload_{name}",
+        (
+            sys.executable,
+            f"tests/preload/test_{name}.py",
+            "build/libtapeswap.so",
+            f"build/{program}",
+            "build/simgpu",
+            *tests,
+        ),
+        ("libtapeswap.so", program),
+    )
+
+
 # In the order in which they are tried: those that find most come first.
 DETECTORS = (
     _unit("replay"),
@@ -81,32 +98,15 @@ DETECTORS = (
     _unit("pager_orders"),
     _unit("pager_stress"),
     _unit("adopt"),
-    Detector(
-        "preload_rows",
-        (
-            sys.executable,
-            "tests/preload/test_rows.py",
-            "build/libtapeswap.so",
-            "build/tests/preload/preload_rows",
-            "build/simgpu",
-            "Rows.test_plain_copies",
-            "Rows.test_addresses_that_go_elsewhere",
-        ),
-        ("libtapeswap.so",),
+    _preload(
+        "rows",
+        "Rows.test_plain_copies",
+        "Rows.test_addresses_that_go_elsewhere",
     ),
     _unit("crossed"),
     _unit("beside"),
-    Detector(
-        "preload_beside",
-        (
-            sys.executable,
-            "tests/preload/test_beside.py",
-            "build/libtapeswap.so",
-            "build/tests/preload/preload_beside",
-            "build/simgpu",
-        ),
-        ("libtapeswap.so",),
-    ),
+    _preload("beside"),
+    _preload("late_code"),
     _client(
         "proof_kernels",
         "tests/simgpu/clients/proof_kernels",

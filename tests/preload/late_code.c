@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Fills what the limit leaves, then has code loaded that takes memory of the
- * driver's own. Its argument says by which call: "module" or "kernel", which
- * loads a library's code once its kernel is asked for, or "captured": the same
- * while a stream captures, which has to bear it.
+ * driver's own: by "module", "library" or "kernel", which loads a library's
+ * code once its kernel is asked for, or by "nothing". The second argument says
+ * when: "alone", or while a stream captures, and then how that ends: it is
+ * "captured", the stream is "destroyed", or it is "capturing" still as the
+ * program ends.
  */
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +37,40 @@ static void begin_capture(CUstream stream, CUdeviceptr block)
 	MUST(cuMemsetD8Async(block, BLOCKS - 1, BLOCK_BYTES, stream));
 }
 
+static void load(const char *way, const void *code)
+{
+	CUlibrary library;
+	CUfunction function;
+	CUkernel kernel;
+	CUmodule module;
+
+	if (!strcmp(way, "module"))
+		MUST(cuModuleLoadData(&module, code));
+	if (!strcmp(way, "library") || !strcmp(way, "kernel"))
+		MUST(cuLibraryLoadData(
+		        &library, code, NULL, NULL, 0, NULL, NULL, 0));
+	if (strcmp(way, "kernel"))
+		return;
+	MUST(cuLibraryGetKernel(&kernel, library, "fill"));
+	MUST(cuKernelGetFunction(&function, kernel));
+}
+
+/* True where the program is to end as it is. */
+static bool end_capture(const char *when, CUstream stream)
+{
+	CUgraph graph = NULL;
+
+	if (!strcmp(when, "destroyed"))
+		MUST(cuStreamDestroy(stream));
+	if (strcmp(when, "captured"))
+		return strcmp(when, "alone");
+	MUST(cuStreamEndCapture(stream, &graph));
+	must(!graph, "graph");
+	MUST(cuGraphDestroy(graph));
+	MUST(cuStreamSynchronize(stream));
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	static const uint32_t sizes[] = {8};
@@ -45,15 +82,11 @@ int main(int argc, char **argv)
 	        .name = "table", .bytes = 1u << 20};
 	struct buffer cubin = image_cubin(80, &image, 1, &variable, 1);
 	CUdeviceptr blocks[BLOCKS];
-	CUlibrary library;
-	CUfunction function;
 	CUcontext context;
-	CUkernel kernel;
-	CUmodule module;
 	CUstream stream;
-	CUgraph graph = NULL;
+	bool ends;
 
-	must(argc != 2, "arguments");
+	must(argc != 3, "arguments");
 	MUST(cuInit(0));
 	MUST(cuDevicePrimaryCtxRetain(&context, 0));
 	MUST(cuCtxSetCurrent(context));
@@ -62,23 +95,11 @@ int main(int argc, char **argv)
 		MUST(cuMemsetD8(blocks[i], (unsigned char)i, BLOCK_BYTES));
 	}
 	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	if (!strcmp(argv[1], "module")) {
-		MUST(cuModuleLoadData(&module, cubin.data));
-	} else {
-		MUST(cuLibraryLoadData(
-		        &library, cubin.data, NULL, NULL, 0, NULL, NULL, 0));
-		MUST(cuLibraryGetKernel(&kernel, library, "fill"));
-		if (!strcmp(argv[1], "captured"))
-			begin_capture(stream, blocks[BLOCKS - 1]);
-		MUST(cuKernelGetFunction(&function, kernel));
-	}
-	if (!strcmp(argv[1], "captured")) {
-		MUST(cuStreamEndCapture(stream, &graph));
-		must(!graph, "graph");
-		MUST(cuGraphDestroy(graph));
-		MUST(cuStreamSynchronize(stream));
-	}
-	for (int i = 0; i < BLOCKS; i++) {
+	if (strcmp(argv[2], "alone"))
+		begin_capture(stream, blocks[BLOCKS - 1]);
+	load(argv[1], cubin.data);
+	ends = end_capture(argv[2], stream);
+	for (int i = 0; i < BLOCKS && !ends; i++) {
 		unsigned char last = 0;
 
 		MUST(cuMemcpyDtoH(&last, blocks[i] + BLOCK_BYTES - 1, 1));

@@ -18,11 +18,11 @@ MIB = 1 << 20
 
 
 class LateCode(unittest.TestCase):
-    def report(self, way, **settings):
+    def report(self, way, when="alone", **settings):
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder) / "report.json"
             done = preloaded.run(
-                [PROGRAM, way],
+                [PROGRAM, way, when],
                 LIBRARY,
                 SIMGPU,
                 SIMGPU_CONTENT="exact",
@@ -48,13 +48,31 @@ class LateCode(unittest.TestCase):
     def test_kernel(self):
         self.check("kernel")
 
+    def calls(self, way, when):
+        """Of the driver's for mapping, under a limit that leaves nothing."""
+        seen = self.report(way, when, TAPESWAP_LIMIT=str(288 * MIB))
+        self.assertEqual((seen["races"], seen["memory_errors"]), (0, 0))
+        return seen["vmm_calls"]
+
     def test_captured(self):
-        before, seen = (
-            self.report("captured", TAPESWAP_LIMIT=str(limit))
-            for limit in (2048 * MIB, 288 * MIB)
-        )
-        self.assertEqual(before["races"] + seen["races"], 0)
-        self.assertEqual(seen["memory_errors"], 0)
+        for way in "module", "kernel":
+            self.calls(way, "captured")
+
+    def test_nothing_is_unmapped_while_a_stream_captures(self):
+        for way in "module", "library", "kernel":
+            with self.subTest(way):
+                self.assertEqual(
+                    self.calls(way, "capturing"),
+                    self.calls("nothing", "capturing"),
+                )
+
+    def test_room_is_made_where_the_capture_goes_with_its_stream(self):
+        for way in "module", "kernel":
+            with self.subTest(way):
+                self.assertGreater(
+                    self.calls(way, "destroyed"),
+                    self.calls("nothing", "destroyed"),
+                )
 
 
 if __name__ == "__main__":
