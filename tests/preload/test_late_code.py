@@ -25,7 +25,7 @@ class LateCode(unittest.TestCase):
                 [PROGRAM, way, when],
                 LIBRARY,
                 SIMGPU,
-                SIMGPU_CONTENT="exact",
+                SIMGPU_CONTENT="tags",
                 SIMGPU_REPORT=str(report),
                 **settings,
             )

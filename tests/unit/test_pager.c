@@ -467,9 +467,7 @@ START_TEST(nothing_is_moved_out_while_capturing)
 	                         STREAM_A, &in, &out, &shortage),
 	        -EBUSY);
 	ck_assert_int_eq(shortage.short_of, TS_SHORT_CAPTURING);
-	/* Neither can make way for the other. */
-	ck_assert_uint_eq(
-	        shortage.least_limit_bytes, shortage.other_bytes + 8 * PAGE);
+	ck_assert_uint_eq(shortage.least_limit_bytes, CONTEXT + 8 * PAGE);
 	/* What is captured stays for good, even when its block is freed. */
 	one = range(a, 4 * PAGE);
 	ck_assert_int_eq(ts_pager_begin(pager, &one, 1, TS_BEGIN_CAPTURING,
