@@ -20,7 +20,8 @@ struct byte_cost {
 	double ns_per_byte;
 	double bytes;
 	double ns;
-	bool late; /* of a gap that does not end before ends_op */
+	uint32_t gap;
+	bool late; /* does not end before ends_op */
 };
 
 /* What can be off the device at one op. */
@@ -34,6 +35,12 @@ struct offer {
 	struct byte_cost *early;
 	uint32_t n;
 	uint32_t ends_op;
+	/* What in all of the step costs the same; what ends late. */
+	bool same;
+	bool any_late;
+	/* Ops up to the op with the windows there; windows from ends_op on. */
+	double before_ns;
+	double windows_ns;
 	/*
 	 * May come back in the next step; comes back after the op and was
 	 * not changed for a step or more; was changed in the step before, at
@@ -53,6 +60,13 @@ struct scratch {
 	uint32_t *gaps; /* that are open and can be replayed */
 	uint32_t n_gaps;
 	/*
+	 * All that can be replayed, by what it cost at the ops before: that
+	 * changes little from op to op.
+	 */
+	uint32_t *order;
+	uint32_t n_order;
+	struct byte_cost *spare;
+	/*
 	 * What the step before changed: when, as a cost, and how much of it;
 	 * by op the sum.
 	 */
@@ -68,6 +82,35 @@ static int by_cost(const void *a, const void *b)
 	if (x->ns_per_byte != y->ns_per_byte)
 		return x->ns_per_byte < y->ns_per_byte ? -1 : 1;
 	return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+/*
+ * Sorts what is nearly in order: what is not, and what stands before it, is
+ * taken out, sorted and merged in again.
+ */
+static void sort_costs(
+        struct byte_cost *costs, uint32_t n, struct byte_cost *spare)
+{
+	uint32_t kept = 0, out = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!kept || by_cost(&costs[kept - 1], &costs[i]) <= 0) {
+			costs[kept++] = costs[i];
+			continue;
+		}
+		spare[out++] = costs[--kept];
+		spare[out++] = costs[i];
+	}
+	qsort(spare, out, sizeof(*spare), by_cost);
+	while (out) {
+		bool from_kept =
+		        kept && by_cost(&costs[kept - 1], &spare[out - 1]) > 0;
+
+		costs[kept + out - 1] =
+		        from_kept ? costs[kept - 1] : spare[out - 1];
+		kept -= from_kept;
+		out -= !from_kept;
+	}
 }
 
 static bool open_at(
@@ -179,13 +222,29 @@ static void list_early(struct offer *offer)
 	}
 }
 
+/* Gaps that are open take the places of such, in the order of their costs. */
+static void remember_order(struct scratch *s, uint32_t op)
+{
+	const struct ts_graph *g = s->graph;
+	const struct offer *offer = &s->offer;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; at < offer->n; i++) {
+		const struct ts_gap *gap = &g->gaps[s->order[i]];
+
+		if (gap->size_bytes && open_at(g, gap, op))
+			s->order[i] = offer->after[at++].gap;
+	}
+}
+
 /* What it costs not to have the gaps' bytes at @op, cheapest first. */
 static void price_replays(struct scratch *s, uint32_t op)
 {
 	struct offer *offer = &s->offer;
-	bool same = true;
 	uint32_t n = 0;
 
+	offer->same = true;
+	offer->any_late = false;
 	ts_bound_replays_begin(&s->replays, op, s->gaps, s->n_gaps);
 	for (uint32_t i = 0; i < s->n_gaps; i++) {
 		const struct ts_gap *gap = &s->graph->gaps[s->gaps[i]];
@@ -200,21 +259,25 @@ static void price_replays(struct scratch *s, uint32_t op)
 		offer->after[n] =
 		        (struct byte_cost){.ns_per_byte = price.after_ns,
 		                .bytes = bytes,
+		                .gap = s->gaps[i],
 		                .late = gap->to_op > offer->ends_op};
-		same = same && price.whole_ns == price.after_ns;
+		offer->same &= price.whole_ns == price.after_ns;
+		offer->any_late |= offer->after[n].late;
 		n++;
 	}
 	ts_bound_replays_end(&s->replays, s->gaps, s->n_gaps);
 	offer->n = n;
-	qsort(offer->after, n, sizeof(*offer->after), by_cost);
-	if (same)
-		memcpy(offer->whole, offer->after, n * sizeof(*offer->whole));
-	else
-		qsort(offer->whole, n, sizeof(*offer->whole), by_cost);
-	list_early(offer);
-	sum_up(offer->whole, n);
+	sort_costs(offer->after, n, s->spare);
+	remember_order(s, op);
+	if (offer->any_late) {
+		list_early(offer);
+		sum_up(offer->early, n);
+	}
+	if (!offer->same) {
+		sort_costs(offer->whole, n, s->spare);
+		sum_up(offer->whole, n);
+	}
 	sum_up(offer->after, n);
-	sum_up(offer->early, n);
 }
 
 /* Everything that may be off at @op, cheapest to replay first. */
@@ -244,12 +307,16 @@ static void make_offer(struct scratch *s, uint32_t op)
 			s->dirty[n_dirty++] = (struct byte_cost){
 			        .ns_per_byte = (double)birth_before(g, gap),
 			        .bytes = bytes};
-		if (gap->replay_ns == TS_NEVER)
-			continue;
-		s->gaps[s->n_gaps++] = i;
+	}
+	for (uint32_t i = 0; i < s->n_order; i++) {
+		if (open_at(g, &g->gaps[s->order[i]], op))
+			s->gaps[s->n_gaps++] = s->order[i];
 	}
 	find_tail(s, n_dirty);
 	offer->ends_op = ends_op(s, op);
+	offer->before_ns =
+	        (double)g->start_ns[op] + ts_bound_before_ns(&s->windows, op);
+	offer->windows_ns = ts_bound_after_ns(&s->windows, offer->ends_op);
 	price_replays(s, op);
 }
 
@@ -298,12 +365,13 @@ static double step_ns(
 	double out = (double)d->d2h_bytes_per_s * 1e-9;
 	double in = (double)d->h2d_bytes_per_s * 1e-9;
 	double all = (double)g->start_ns[g->n_ops];
-	double before =
-	        (double)g->start_ns[op] + ts_bound_before_ns(&s->windows, op);
 	double moved = most(deficit - dropped, 0), rest = moved;
-	double whole = replay_ns(offer->whole, offer->n, dropped);
 	double replays = replay_ns(offer->after, offer->n, dropped);
-	double early = replay_ns(offer->early, offer->n, dropped);
+	double whole = offer->same ? replays
+	                           : replay_ns(offer->whole, offer->n, dropped);
+	double early = offer->any_late
+	                       ? replay_ns(offer->early, offer->n, dropped)
+	                       : replays;
 	double dirty, own, late, end, after, ns;
 
 	late = least(rest, offer->late_bytes);
@@ -315,9 +383,9 @@ static double step_ns(
 		return 1e300;
 	/* Windows that replays cannot hide in. */
 	after = all - (double)g->start_ns[op] +
-	        most(replays,
-	                early + ts_bound_after_ns(&s->windows, offer->ends_op));
-	ns = most(before, own / out) + most(after, (moved - late) / in);
+	        most(replays, early + offer->windows_ns);
+	ns = most(offer->before_ns, own / out) +
+	     most(after, (moved - late) / in);
 	/*
 	 * Copies out of what the step before changed begin in its tail; ops
 	 * and replays between this op and the tail come on top.
@@ -332,10 +400,15 @@ static double step_ns(
 	return most(most(ns, moved / in), all + whole);
 }
 
-/* The function is convex in what is dropped: ever smaller thirds. */
-static double bound_at(struct scratch *s, uint32_t op, double deficit)
+/*
+ * The function is convex in what is dropped: ever smaller thirds. Where some
+ * of it is no more than @enough_ns, so is the least: that will do. Below 0:
+ * impossible.
+ */
+static double bound_at(
+        struct scratch *s, uint32_t op, double deficit, double enough_ns)
 {
-	double low = 0, high, can;
+	double low = 0, high, can, low_ns, high_ns;
 
 	make_offer(s, op);
 	high = s->offer.n ? s->offer.after[s->offer.n - 1].bytes : 0;
@@ -349,15 +422,18 @@ static double bound_at(struct scratch *s, uint32_t op, double deficit)
 	for (uint32_t turn = 0; turn < MAX_TURNS && high - low > 1; turn++) {
 		double a = low + (high - low) / 3, b = high - (high - low) / 3;
 
-		if (step_ns(s, op, deficit, a) <= step_ns(s, op, deficit, b))
+		low_ns = step_ns(s, op, deficit, a);
+		high_ns = step_ns(s, op, deficit, b);
+		if (least(low_ns, high_ns) <= enough_ns)
+			return most(least(low_ns, high_ns), 0);
+		if (low_ns <= high_ns)
 			high = b;
 		else
 			low = a;
 	}
-	return most(least(step_ns(s, op, deficit, low),
-	                    step_ns(s, op, deficit, high)) -
-	                    1,
-	        0);
+	low_ns = step_ns(s, op, deficit, low);
+	high_ns = step_ns(s, op, deficit, high);
+	return most(least(low_ns, high_ns) - 1, 0);
 }
 
 /* The ops where most has to be dropped, and the peak. */
@@ -416,10 +492,12 @@ int ts_bound_step(
 	s.offer.after = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.offer.after));
 	s.offer.early = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.offer.early));
 	s.gaps = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.gaps));
+	s.order = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.order));
+	s.spare = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.spare));
 	s.dirty = calloc(g->n_gaps + UINT64_C(1), sizeof(*s.dirty));
 	s.dirty_bytes = calloc(g->n_ops + UINT64_C(1), sizeof(*s.dirty_bytes));
 	if (!s.offer.whole || !s.offer.after || !s.offer.early || !s.gaps ||
-	        !s.dirty || !s.dirty_bytes)
+	        !s.order || !s.spare || !s.dirty || !s.dirty_bytes)
 		err = -ENOMEM;
 	if (!err)
 		err = ts_bound_replays_init(&s.replays, g);
@@ -427,6 +505,10 @@ int ts_bound_step(
 		err = ts_bound_windows(g, limit_bytes, &s.windows);
 	if (err)
 		goto out_free;
+	for (uint32_t i = 0; i < g->n_gaps; i++) {
+		if (g->gaps[i].replay_ns != TS_NEVER)
+			s.order[s.n_order++] = i;
+	}
 	best += most(ts_bound_before_ns(&s.windows, g->n_ops) - 1, 0);
 	n = pick_ops(g, limit_bytes, ops);
 	few = MAX_WORK / (g->n_gaps + 1) + 2;
@@ -436,7 +518,7 @@ int ts_bound_step(
 			continue;
 		double deficit =
 		        (double)g->mem_bytes[ops[i]] - (double)limit_bytes;
-		double ns = bound_at(&s, ops[i], deficit);
+		double ns = bound_at(&s, ops[i], deficit, best);
 
 		if (ns < 0) {
 			best = -1;
@@ -451,6 +533,8 @@ out_free:
 	free(s.offer.after);
 	free(s.offer.early);
 	free(s.gaps);
+	free(s.order);
+	free(s.spare);
 	free(s.dirty);
 	free(s.dirty_bytes);
 	ts_bound_replays_finish(&s.replays);

@@ -57,7 +57,8 @@ int ts_bound_step(const struct ts_graph *graph, uint64_t limit_bytes,
  * turned round, for what it writes. Disjoint windows add up.
  */
 struct ts_bound_windows {
-	uint32_t n;                          /* 0: the tape is too long */
+	/* 0: the tape is too long, or no window asks for anything. */
+	uint32_t n;
 	uint32_t ops[TS_BOUND_CUTS + 1];     /* ascending: 0 ... n_ops */
 	double before_ns[TS_BOUND_CUTS + 1]; /* of windows that end there */
 	double after_ns[TS_BOUND_CUTS + 1];  /* of windows from there on */

@@ -31,6 +31,39 @@ static void find_hard(struct cuts *c)
 	}
 }
 
+/*
+ * Can some window ask for anything? What one has to copy in was there when it
+ * began, and what it has to copy out is there when it ends: most that hard
+ * objects take at one op.
+ */
+static bool may_exceed(const struct cuts *c, double *change)
+{
+	const struct ts_graph *g = c->graph;
+	double bytes = 0;
+
+	for (uint32_t o = 0; o < g->n_objects; o++) {
+		const struct ts_object *info = &g->objects[o];
+		double size = (double)info->size_bytes;
+
+		if (!c->hard[o])
+			continue;
+		if (info->persistent) {
+			bytes += size;
+		} else if (info->last_op != TS_NONE) {
+			change[info->first_op == TS_NONE ? 0
+			                                 : info->first_op] +=
+			        size;
+			change[info->last_op + 1] -= size;
+		}
+	}
+	for (uint32_t i = 0; i < g->n_ops; i++) {
+		bytes += change[i];
+		if (bytes > c->room)
+			return true;
+	}
+	return false;
+}
+
 static double touched_bytes(const struct cuts *c, uint32_t op)
 {
 	const struct ts_graph *g = c->graph;
@@ -219,6 +252,7 @@ int ts_bound_windows(const struct ts_graph *g, uint64_t limit_bytes,
 	struct cuts *c = calloc(1, sizeof(*c));
 	uint64_t objects = g->n_objects + UINT64_C(1);
 	uint32_t wanted = MAX_USES / (g->profile->n_uses + 1);
+	double *change = NULL;
 	int err = 0;
 
 	ret_windows->n = 0;
@@ -231,11 +265,14 @@ int ts_bound_windows(const struct ts_graph *g, uint64_t limit_bytes,
 	c->hard = calloc(objects, sizeof(*c->hard));
 	c->seen = calloc(objects, sizeof(*c->seen));
 	c->written = calloc(objects, sizeof(*c->written));
-	if (!c->hard || !c->seen || !c->written) {
+	change = calloc(g->n_ops + UINT64_C(1), sizeof(*change));
+	if (!c->hard || !c->seen || !c->written || !change) {
 		err = -ENOMEM;
 		goto out_free;
 	}
 	find_hard(c);
+	if (!may_exceed(c, change))
+		goto out_free;
 	place_cuts(c, wanted < TS_BOUND_CUTS ? wanted : TS_BOUND_CUTS);
 	weigh_all(c);
 	chain(c, ret_windows);
@@ -243,6 +280,7 @@ out_free:
 	free(c->hard);
 	free(c->seen);
 	free(c->written);
+	free(change);
 	free(c);
 	return err;
 }

@@ -1,18 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "planner/graph.h"
 
-bool ts_graph_alive(const struct ts_graph *g, uint32_t value, uint32_t op)
-{
-	const struct ts_object *object = &g->objects[g->object_of[value]];
-
-	if (g->writer[value] != TS_NONE && g->writer[value] >= op)
-		return false;
-	if (g->overwriter[value] != TS_NONE && g->overwriter[value] < op)
-		return false;
-	return object->persistent ||
-	       (object->last_op != TS_NONE && op <= object->last_op);
-}
-
 uint32_t ts_graph_gap_at(const struct ts_graph *g, uint32_t value, uint32_t op)
 {
 	uint32_t object = g->object_of[value];

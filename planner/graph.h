@@ -101,7 +101,21 @@ void ts_graph_finish(struct ts_graph *graph);
 bool ts_graph_wraps(const struct ts_graph *graph);
 
 /* Is the content of @value on hand at @op if everything is kept? */
-bool ts_graph_alive(const struct ts_graph *graph, uint32_t value, uint32_t op);
+static inline bool ts_graph_alive(
+        const struct ts_graph *graph, uint32_t value, uint32_t op)
+{
+	const struct ts_object *object =
+	        &graph->objects[graph->object_of[value]];
+	uint32_t writer = graph->writer[value];
+
+	if (writer != TS_NONE && writer >= op)
+		return false;
+	/* TS_NONE is no earlier than any op. */
+	if (graph->overwriter[value] < op)
+		return false;
+	return object->persistent ||
+	       (object->last_op != TS_NONE && op <= object->last_op);
+}
 
 /* The gap of the value's storage that @op lies in, (from, to], or TS_NONE. */
 uint32_t ts_graph_gap_at(
