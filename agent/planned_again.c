@@ -5,7 +5,7 @@
 #include "agent/planned_make_internal.h"
 #include "planner/graph.h"
 
-static const struct ts_replay_candidate *candidate_of(
+const struct ts_replay_candidate *ts_planned_candidate(
         const struct ts_planned_work *work, uint32_t value)
 {
 	const struct ts_replay_candidates *all = work->step->candidates;
@@ -35,7 +35,7 @@ int ts_planned_list_replays(struct ts_planned_work *work,
 	for (uint32_t i = 0; i < g->n_gaps; i++) {
 		const struct ts_planned_gap *gap = &work->run.gaps[i];
 		const struct ts_replay_candidate *candidate =
-		        candidate_of(work, g->gaps[i].version);
+		        ts_planned_candidate(work, g->gaps[i].version);
 
 		if (!gap->away || !gap->replayed)
 			continue;
@@ -111,7 +111,7 @@ int ts_planned_tell_ops(
 
 	for (uint32_t i = 0; i < plan->n_replays; i++) {
 		const struct ts_replay_candidate *from =
-		        candidate_of(work, plan->replays[i].value);
+		        ts_planned_candidate(work, plan->replays[i].value);
 
 		if (!from)
 			return -EINVAL;
@@ -123,7 +123,7 @@ int ts_planned_tell_ops(
 	for (uint32_t i = 0; i < plan->n_replays; i++) {
 		const struct ts_replay *replay = &plan->replays[i];
 		const struct ts_replay_candidate *from =
-		        candidate_of(work, replay->value);
+		        ts_planned_candidate(work, replay->value);
 
 		for (uint32_t k = 0; k < from->n_ops; k++) {
 			uint32_t op = all->pool[from->first_op + k];

@@ -227,12 +227,27 @@ static int list_moves(struct ts_planned_work *work, const struct ts_graph *g,
 		        .copies = !gap->replayed};
 	}
 	list_leaving(work, g, to);
-	return ts_planned_predict(work->view, &to->pages,
-	        &(struct ts_planned_extras){.moves = work->moves,
-	                .n_moves = work->n_moves,
-	                .replays = to->plan.replays,
-	                .n_replays = to->plan.n_replays},
-	        &to->plan.predicted_step_ns);
+	return 0;
+}
+
+/* How long a step takes with these moves, and what is made again. */
+static int predict(struct ts_planned_work *work, struct ts_planned_plan *to)
+{
+	uint32_t count = to->plan.n_replays;
+	struct ts_replay *replays =
+	        ts_recording_copy(to->plan.replays, count, sizeof(*replays));
+	int rc = replays ? ts_planned_time_replays(work, replays, count)
+	                 : -ENOMEM;
+
+	if (!rc)
+		rc = ts_planned_predict(work->view, &to->pages,
+		        &(struct ts_planned_extras){.moves = work->moves,
+		                .n_moves = work->n_moves,
+		                .replays = replays,
+		                .n_replays = count},
+		        &to->plan.predicted_step_ns);
+	free(replays);
+	return rc;
 }
 
 /* ------------------------------------------------------------------- whole */
@@ -269,6 +284,8 @@ int ts_planned_place(struct ts_planned_work *work, const struct ts_graph *g,
 		        work->n_ops, work->run.n_ticks, &made->pages);
 	if (!rc)
 		rc = list_moves(work, g, made);
+	if (!rc)
+		rc = predict(work, made);
 	if (!rc && made->plan.n_replays)
 		rc = ts_planned_list_replays(work, g, made);
 	ts_planned_run_finish(&work->run);

@@ -23,6 +23,9 @@
 #include "agent/proof_candidates.h"
 #include "agent/proof_closure.h"
 
+/* Values made together at most. */
+#define TS_REMAKE_GROUP_MAX 32
+
 /* Closures are proved; they stay. Lock held. True where some are worth it. */
 bool ts_remake_start(struct ts_closures *closures);
 

@@ -12,13 +12,10 @@
 #include "agent/base/log.h"
 #include "agent/remake_internal.h"
 
-/* Values made together. */
-#define GROUP_MAX 32
-
 struct group {
 	const struct ts_closures *closures;
 	ts_stream_key stream;
-	uint32_t items[GROUP_MAX];
+	uint32_t items[TS_REMAKE_GROUP_MAX];
 	uint32_t count;
 	uint32_t *ops; /* ascending, each once */
 	uint32_t n_ops, op_room;
@@ -488,7 +485,7 @@ static int make_group(uint32_t most)
 
 int ts_remake_wanted(void)
 {
-	uint32_t most = ts_remake.plan ? GROUP_MAX : 1;
+	uint32_t most = ts_remake.plan ? TS_REMAKE_GROUP_MAX : 1;
 	int rc = 0;
 
 	/* It would go into the graph. */

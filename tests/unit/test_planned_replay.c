@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "agent/planned_filler.h"
-#include "agent/planned_make.h"
+#include "agent/planned_make_internal.h"
 #include "tests/unit/suite.h"
 
 #define MIB    (1ull << 20)
@@ -460,8 +460,51 @@ START_TEST(where_all_fits_nothing_is_made_again)
 }
 END_TEST
 
+/* Two values that are made @before these ops take so many @ops to make. */
+static void check_times(uint64_t scratch_bytes, const uint32_t values[2],
+        const uint32_t before[2], const uint64_t ops[2])
+{
+	struct ts_planned_work work = {
+	        .step = &s.step, .scratch_bytes = scratch_bytes};
+	struct ts_replay replays[2] = {
+	        {.before_op = before[0], .value = values[0]},
+	        {.before_op = before[1], .value = values[1]}};
+
+	ck_assert_int_eq(ts_planned_time_replays(&work, replays, 2), 0);
+	for (int i = 0; i < 2; i++)
+		ck_assert_uint_eq(replays[i].duration_ns, ops[i] * OP_NS);
+}
+
+START_TEST(what_is_made_together_shares_its_ops)
+{
+	const uint32_t both[] = {outer(0), inner(0)};
+	const uint32_t chain[] = {outer(1), outer(0)};
+	struct ts_replay_candidate *second = NULL;
+
+	make_step(288 * MIB);
+	/* The one that the step makes first has them all to pay for. */
+	check_times(0, both, (uint32_t[]){30, 30}, (uint64_t[]){1, 1});
+	check_times(0, both, (uint32_t[]){30, 31}, (uint64_t[]){2, 1});
+	/* The outer one of the second layer from the very first value on. */
+	for (uint32_t i = 0; i < s.candidates.count; i++)
+		if (s.list[i].value == outer(1))
+			second = &s.list[i];
+	ck_assert_ptr_nonnull(second);
+	second->first_op = s.candidates.pool_count;
+	second->n_ops = 4;
+	for (uint32_t i = 0; i < 4; i++)
+		s.pool[s.candidates.pool_count++] = i;
+	check_times(2 * VALUE, chain, (uint32_t[]){30, 30}, (uint64_t[]){2, 2});
+	/* Their scratch does not go round for both. */
+	check_times(
+	        2 * VALUE - 1, chain, (uint32_t[]){30, 30}, (uint64_t[]){4, 2});
+	ts_profile_finish(&s.profile);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+	tcase_add_test(tcase, what_is_made_together_shares_its_ops);
 	tcase_add_test(tcase, values_are_made_again_where_copies_do_not_pay);
 	tcase_add_test(tcase, what_else_ops_make_takes_scratch);
 	tcase_add_test(tcase, what_takes_too_much_scratch_is_copied);

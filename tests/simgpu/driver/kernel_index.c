@@ -244,6 +244,37 @@ static uint64_t cat_field(const struct sg_launch *launch, uint32_t capacity,
 	return value;
 }
 
+#define CAT_DIMS 4
+
+/*
+ * From the first to the last element of input @i, which does not lie side by
+ * side: its sizes and steps come after all else, of as many inputs as the
+ * template says. SG_TO_BLOCK_END where they are not there.
+ */
+static uint64_t strided_bytes(
+        const struct sg_launch *launch, struct sg_type type, unsigned i)
+{
+	struct sg_text name = sg_text(launch->fn->demangled);
+	uint32_t width = sg_type_of(sg_template_argument(name, 1)).bytes;
+	uint32_t capacity = template_number(name, 3);
+	uint32_t at = capacity * (9 + 3 * width) + i * 2 * CAT_DIMS * width;
+	unsigned dims = template_number(name, 2);
+	uint64_t elements = 1;
+
+	if (i >= template_number(name, 4) || capacity % width ||
+	        at + 2 * CAT_DIMS * width > sg_param_bytes(launch, 1))
+		return SG_TO_BLOCK_END;
+	for (unsigned d = 0; d < dims; d++) {
+		uint64_t size = 0, apart = 0;
+
+		sg_param_read(launch, 1, at + d * width, &size, width);
+		sg_param_read(
+		        launch, 1, at + (CAT_DIMS + d) * width, &apart, width);
+		elements += size ? (size - 1) * apart : 0;
+	}
+	return elements * type.bytes;
+}
+
 /*
  * CatArrayBatchedCopy...<type, index, dims, capacity, ...>(output, inputs,
  * output's four sizes and four steps, dimension, its step). There is room for
@@ -266,7 +297,7 @@ bool sg_rule_concatenate(struct sg_sketch *sketch)
 
 	if (sg_text_after(name, "CatArrayBatchedCopy_vectorized<").at)
 		unit *= template_number(name, 6);
-	if (!unit || (width != 4 && width != 8) || !dims || dims > 4 ||
+	if (!unit || (width != 4 && width != 8) || !dims || dims > CAT_DIMS ||
 	        along >= dims || launch->grid[1] > capacity ||
 	        sg_param_bytes(launch, 1) < capacity * (9 + 3 * width))
 		return false;
@@ -280,7 +311,7 @@ bool sg_rule_concatenate(struct sg_sketch *sketch)
 		along_bytes += cat_field(launch, capacity, width, CAT_SIZE, i) *
 		               step * type.bytes;
 		sg_touch(sketch, sg_param_word(launch, 1, i * 8),
-		        whole ? n * type.bytes : SG_TO_BLOCK_END,
+		        whole ? n * type.bytes : strided_bytes(launch, type, i),
 		        SG_OPERAND_READ, type);
 	}
 	for (unsigned i = 0; i < dims; i++) {

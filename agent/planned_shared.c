@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * How long it takes to make values again that are made together: an op that
+ * several of them need is launched once (remake_make.c), as far as scratch
+ * goes round.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/planned_make_internal.h"
+#include "agent/proof_closure_internal.h"
+#include "agent/remake.h"
+
+struct shared {
+	const struct ts_planned_work *work;
+	/* By op and by value: the last group it is of, from 1 on. */
+	uint32_t *op_in, *made_in;
+	uint32_t group, count; /* of values in it */
+	uint32_t *ops;         /* of the group */
+	uint32_t n_ops;
+};
+
+/* What the group's ops write and none of its values is. */
+static uint64_t scratch_of(const struct shared *shared)
+{
+	const struct ts_profile *profile = shared->work->step->profile;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < shared->n_ops; i++) {
+		const struct ts_profile_op *op = &profile->ops[shared->ops[i]];
+
+		for (uint32_t k = 0; k < op->n_writes; k++) {
+			uint32_t value = profile->uses[op->first_write + k];
+
+			if (shared->made_in[value] != shared->group)
+				bytes += ts_making_room(
+				        profile->values[value].size_bytes);
+		}
+	}
+	return bytes;
+}
+
+/* Adds a value to the group; the time of the ops that come with it. */
+static uint64_t add(
+        struct shared *shared, const struct ts_replay_candidate *candidate)
+{
+	const struct ts_planned_step *step = shared->work->step;
+	uint64_t ns = 0;
+
+	shared->made_in[candidate->value] = shared->group;
+	shared->count++;
+	for (uint32_t i = 0; i < candidate->n_ops; i++) {
+		uint32_t op = step->candidates->pool[candidate->first_op + i];
+
+		if (shared->op_in[op] == shared->group)
+			continue;
+		shared->op_in[op] = shared->group;
+		shared->ops[shared->n_ops++] = op;
+		ns += step->profile->ops[op].duration_ns;
+	}
+	return ns;
+}
+
+static void begin_group(struct shared *shared)
+{
+	shared->group++;
+	shared->count = 0;
+	shared->n_ops = 0;
+}
+
+static uint64_t time_of(
+        struct shared *shared, const struct ts_replay_candidate *candidate)
+{
+	uint64_t ns;
+
+	if (shared->count == TS_REMAKE_GROUP_MAX)
+		begin_group(shared);
+	ns = add(shared, candidate);
+	if (shared->count == 1 ||
+	        scratch_of(shared) <= shared->work->scratch_bytes)
+		return ns;
+	begin_group(shared);
+	return add(shared, candidate);
+}
+
+/* One that is made again: in the order in which the step makes them. */
+struct turn {
+	uint32_t writer, replay;
+	const struct ts_replay_candidate *candidate;
+};
+
+static int by_writer(const void *a, const void *b)
+{
+	const struct turn *x = a, *y = b;
+
+	return x->writer < y->writer ? -1 : x->writer > y->writer;
+}
+
+/* Those of @replays that are made before one op, as many as @count. */
+static int time_together(struct shared *shared, struct ts_replay *replays,
+        uint32_t count, struct turn *turns)
+{
+	const struct ts_replay_candidates *all = shared->work->step->candidates;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct ts_replay_candidate *candidate =
+		        ts_planned_candidate(shared->work, replays[i].value);
+
+		if (!candidate)
+			return -EINVAL;
+		turns[i] =
+		        (struct turn){.writer = all->pool[candidate->first_op +
+		                                          candidate->n_ops - 1],
+		                .replay = i,
+		                .candidate = candidate};
+	}
+	qsort(turns, count, sizeof(*turns), by_writer);
+	begin_group(shared);
+	for (uint32_t i = 0; i < count; i++)
+		replays[turns[i].replay].duration_ns =
+		        time_of(shared, turns[i].candidate);
+	return 0;
+}
+
+int ts_planned_time_replays(const struct ts_planned_work *work,
+        struct ts_replay *replays, uint32_t count)
+{
+	const struct ts_profile *profile = work->step->profile;
+	struct shared shared = {.work = work,
+	        .op_in = calloc(profile->n_ops + 1ull, sizeof(uint32_t)),
+	        .made_in = calloc(profile->n_values + 1ull, sizeof(uint32_t)),
+	        .ops = malloc((profile->n_ops + 1ull) * sizeof(uint32_t))};
+	struct turn *turns = malloc((count + 1ull) * sizeof(*turns));
+	uint32_t end;
+	int rc = -ENOMEM;
+
+	if (!shared.op_in || !shared.made_in || !shared.ops || !turns)
+		goto out;
+	rc = 0;
+	for (uint32_t i = 0; i < count && !rc; i = end) {
+		for (end = i + 1; end < count && replays[end].before_op ==
+		                                         replays[i].before_op;)
+			end++;
+		rc = time_together(&shared, &replays[i], end - i, turns);
+	}
+out:
+	free(shared.op_in);
+	free(shared.made_in);
+	free(shared.ops);
+	free(turns);
+	return rc;
+}
