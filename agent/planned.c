@@ -333,6 +333,7 @@ static bool replace_plan(struct ts_pager *pager,
 	                                : old->made.plan.predicted_step_ns;
 	int rc = make_plan(pager, observed, candidates, &made);
 
+	ts_planned.figures.weighed++;
 	if (rc || !made.made.n_replays ||
 	        made.made.plan.predicted_step_ns >= old_ns) {
 		ts_log(TS_LOG_DEBUG,
@@ -347,6 +348,7 @@ static bool replace_plan(struct ts_pager *pager,
 	}
 	replace(old, &made);
 	old->number = ++ts_planned.figures.plans;
+	ts_planned.figures.replays++;
 	ts_planned_clock_forget();
 	if (!old->pager_ns)
 		compare_first(old, observed);

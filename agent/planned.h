@@ -48,6 +48,8 @@ struct ts_planned_figures {
 	uint64_t missed;  /* ops on them that the pager had to help */
 	uint64_t doubted; /* of those, with words taken for no operands */
 	uint64_t astray;  /* pages on them that could not come in time */
+	uint64_t weighed; /* with values made again, against others */
+	uint64_t replays; /* of these: that took another one's place */
 	/*
 	 * Steps by it that came right after two others, and the VMM calls from
 	 * the end of the step before to their ends.
@@ -60,8 +62,17 @@ struct ts_planned_figures {
 /* plan.json with what was measured; NULL where there is no plan. */
 json_t *ts_planned_json(void);
 
-/* That went by a plan to their ends, so far. */
-uint64_t ts_planned_steps(void);
+struct ts_planned_outcome {
+	uint64_t steps; /* that went by a plan to their ends */
+	/* Of the last ones by the plan that was last, where those were timed:
+	 * their median, and what it says. Else 0. */
+	uint64_t step_ns, predicted_ns;
+	bool weighed; /* plans with values made again were, against others */
+	bool replays; /* one took another's place */
+};
+
+/* At the end. */
+void ts_planned_outcome(struct ts_planned_outcome *ret);
 
 /* For the status file; NULL without a plan. */
 json_t *ts_planned_status(void);

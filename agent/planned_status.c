@@ -11,9 +11,16 @@
 #define LOCK_TRIES   1000
 #define LOCK_WAIT_US 1000
 
-uint64_t ts_planned_steps(void)
+void ts_planned_outcome(struct ts_planned_outcome *ret)
 {
-	return ts_planned.figures.steps;
+	const struct ts_planned_entry *told = ts_planned.told;
+
+	*ret = (struct ts_planned_outcome){.steps = ts_planned.figures.steps,
+	        .weighed = ts_planned.figures.weighed,
+	        .replays = ts_planned.figures.replays};
+	ret->step_ns = told ? ts_planned_laps_median(told->number) : 0;
+	if (ret->step_ns)
+		ret->predicted_ns = told->made.plan.predicted_step_ns;
 }
 
 json_t *ts_planned_status(void)
@@ -41,6 +48,7 @@ json_t *ts_planned_status(void)
 	};
 	const struct ts_planned_entry *told = ts_planned.told;
 	struct ts_planned_cost cost;
+	uint64_t lap_ns = 0;
 	json_t *json;
 
 	if (!ts_planned.on || !figures->plans)
@@ -52,6 +60,11 @@ json_t *ts_planned_status(void)
 	if (json && told && told->pager_ns)
 		json_object_set_new(json, "pager_step_ns",
 		        json_integer((json_int_t)told->pager_ns));
+	if (told)
+		lap_ns = ts_planned_laps_median(told->number);
+	if (json && lap_ns)
+		json_object_set_new(json, "median_step_ns",
+		        json_integer((json_int_t)lap_ns));
 	ts_planned_cost_read(&cost);
 	if (json && cost.idle_ns) {
 		json_object_set_new(json, "idle_op_ns",

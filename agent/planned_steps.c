@@ -282,6 +282,15 @@ static uint64_t slower_ns(const struct ts_planned_entry *entry)
 	               : 0;
 }
 
+/* For who asks at the end what steps by the plan took. Lock held. */
+static void note_lap(uint64_t took_ns)
+{
+	/* Ops that are timed take their own time. */
+	if (took_ns && ts_planned.stand == TS_PLANNED_ON &&
+	        !ts_recorder_is_timing())
+		ts_planned_laps_note(ts_planned.now->number, took_ns);
+}
+
 /* Steps take longer or less than the plan says: it is old. Lock held. */
 static void look_at_times(struct ts_planned_entry *entry)
 {
@@ -586,7 +595,8 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 	}
 	if (!ts_planned.at) {
 		ts_planned_cache_rewind(&ts_planned.cache, entry, 0);
-		ts_planned_clock_step(ts_agent.ops, (CUstream)op->stream);
+		note_lap(ts_planned_clock_step(
+		        ts_agent.ops, (CUstream)op->stream));
 		ts_planned.timed++;
 		look_at_times(ts_planned.now);
 	}

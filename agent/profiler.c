@@ -56,6 +56,11 @@ static struct {
 	 * not seen to begin. */
 	atomic_uint_least64_t began;
 
+	/* Steps by their length: by what was first seen. */
+	struct {
+		atomic_uint_least64_t ops, steps;
+	} lengths[TS_SHAPES_MAX];
+
 	/* Of the thread that takes a step. */
 	struct ts_shapes shapes;
 	struct ts_cycles cycles; /* kept for who plans */
@@ -97,6 +102,36 @@ bool ts_profiler_is_on(void)
 uint64_t ts_profiler_steps(void)
 {
 	return atomic_load(&profiler.taken) + atomic_load(&profiler.followed);
+}
+
+static void count_length(uint64_t ops)
+{
+	for (size_t i = 0; i < TS_SHAPES_MAX; i++) {
+		uint_least64_t none = 0;
+
+		if (!atomic_compare_exchange_strong(
+		            &profiler.lengths[i].ops, &none, ops) &&
+		        none != ops)
+			continue;
+		atomic_fetch_add(&profiler.lengths[i].steps, 1);
+		return;
+	}
+}
+
+uint64_t ts_profiler_step_ops(uint64_t *ret_steps)
+{
+	uint64_t most = 0, ops = 0;
+
+	for (size_t i = 0; i < TS_SHAPES_MAX; i++) {
+		uint64_t steps = atomic_load(&profiler.lengths[i].steps);
+
+		if (steps > most)
+			ops = atomic_load(&profiler.lengths[i].ops);
+		if (steps > most)
+			most = steps;
+	}
+	*ret_steps = most;
+	return 2 * most > ts_profiler_steps() ? ops : 0;
 }
 
 bool ts_profiler_wrote(void)
@@ -526,6 +561,8 @@ static void take_step(bool wait)
 	timed = profiler.shapes.timed - timed;
 	atomic_store(&profiler.taken, profiler.shapes.steps);
 	say_step(step.first_launch);
+	if (shape)
+		count_length(shape->op_count);
 	if (!shape) {
 		profiler.done_in_row = 0;
 		ts_cycles_forget(&profiler.cycles);
@@ -582,6 +619,7 @@ static void follow(const struct ts_op *op)
 	if (op->spot.ends) {
 		atomic_fetch_add_explicit(
 		        &profiler.followed, 1, memory_order_relaxed);
+		count_length(op->spot.step->op_count);
 		say_step(atomic_exchange_explicit(
 		        &profiler.began, TS_NEVER, memory_order_relaxed));
 		call(profiler.watch.step_ends, op);

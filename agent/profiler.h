@@ -83,6 +83,9 @@ void ts_profiler_rewrite(const struct ts_observed *step);
 /* Steps seen so far. */
 uint64_t ts_profiler_steps(void);
 
+/* Of how many ops most of these were, and how many of them; 0: of none. */
+uint64_t ts_profiler_step_ops(uint64_t *ret_steps);
+
 /* Was a profile written? */
 bool ts_profiler_wrote(void);
 

@@ -13,6 +13,7 @@
 #include "agent/base/log.h"
 #include "agent/base/units.h"
 #include "agent/jsonfile.h"
+#include "agent/outcome.h"
 #include "agent/planned.h"
 #include "agent/planned_file.h"
 #include "agent/planned_say.h"
@@ -44,7 +45,9 @@ static struct {
 
 struct tape_figures {
 	uint64_t totals[TS_OP_KIND_COUNT];
-	uint64_t ops, captured, collectives, steps, step_ops;
+	uint64_t ops, captured, collectives;
+	uint64_t steps;
+	uint64_t step_ops, alike; /* of so many of them; 0: most differ */
 };
 
 bool ts_status_device(int device, struct ts_pager_stats *ret_stats)
@@ -102,30 +105,12 @@ static void read_tape(struct tape_figures *figures)
 	}
 	figures->steps = ts_step_last(&tape->step, &first, &figures->step_ops);
 	ts_mutex_unlock(&tape->lock);
+	figures->alike = figures->steps;
 	/* The profiler tells evaluation and changing shapes from steps. */
-	if (ts_profiler_steps())
+	if (ts_profiler_steps()) {
 		figures->steps = ts_profiler_steps();
-	/* Two who find steps may mean different ones. */
-	if (figures->steps * figures->step_ops > figures->ops)
-		figures->step_ops = 0;
-}
-
-static void write_steps(
-        const struct tape_figures *tape, char *ret_text, size_t size)
-{
-	char ops[40] = "", planned[40] = "";
-
-	*ret_text = '\0';
-	if (!tape->steps)
-		return;
-	if (tape->step_ops)
-		snprintf(ops, sizeof(ops), " of %" PRIu64 " ops",
-		        tape->step_ops);
-	if (ts_planned_steps())
-		snprintf(planned, sizeof(planned), ", %" PRIu64 " by a plan",
-		        ts_planned_steps());
-	snprintf(ret_text, size, "; %" PRIu64 " steps%s%s", tape->steps, ops,
-	        planned);
+		figures->step_ops = ts_profiler_step_ops(&figures->alike);
+	}
 }
 
 struct times {
@@ -145,7 +130,8 @@ static struct times times(unsigned int count)
 static void say_device(int device, const struct ts_pager_stats *stats,
         const struct tape_figures *tape, const char *plan)
 {
-	char steps[112], moved[200] = "nothing moved", file[160] = "";
+	char steps[TS_OUTCOME_BYTES], again[TS_OUTCOME_BYTES];
+	char moved[200] = "nothing moved", file[160] = "";
 	unsigned int shortages = atomic_load(&ts_agent.shortages);
 	unsigned int errors = atomic_load(&ts_agent.driver_errors);
 	char verdict[96] = "ok";
@@ -162,7 +148,9 @@ static void say_device(int device, const struct ts_pager_stats *stats,
 	else if (shortages)
 		snprintf(verdict, sizeof(verdict), "out of memory %s",
 		        times(shortages).text);
-	write_steps(tape, steps, sizeof(steps));
+	ts_outcome_steps(
+	        tape->steps, tape->step_ops, tape->alike, steps, sizeof(steps));
+	ts_outcome_replay(again, sizeof(again));
 	if (stats->evicted_pages || stats->in_bytes || stats->out_bytes)
 		snprintf(moved, sizeof(moved),
 		        "out %s, in %s in all; threads waited %.1f s, the "
@@ -173,9 +161,9 @@ static void say_device(int device, const struct ts_pager_stats *stats,
 		        ts_size(stats->host_pinned_bytes).text);
 	if (*plan)
 		snprintf(file, sizeof(file), " -> %.140s", plan);
-	ts_log(TS_LOG_INFO, "%s: device %d peak %s of %s%s; %s%s", verdict,
+	ts_log(TS_LOG_INFO, "%s: device %d peak %s of %s%s; %s%s%s", verdict,
 	        device, ts_size(stats->peak_bytes).text,
-	        ts_size(stats->limit_bytes).text, steps, moved, file);
+	        ts_size(stats->limit_bytes).text, steps, moved, again, file);
 }
 
 /* Observing, or never an allocation: only what was seen. */
@@ -183,9 +171,10 @@ static void say_seen(const struct tape_figures *tape, const char *plan)
 {
 	const char *file = ts_profiler_wrote() ? ts_agent.config.profile : plan;
 	uint64_t peak = ts_profiler_is_on() ? ts_recorder_peak_bytes(-1) : 0;
-	char steps[112], blocks[64] = "";
+	char steps[TS_OUTCOME_BYTES], blocks[64] = "";
 
-	write_steps(tape, steps, sizeof(steps));
+	ts_outcome_steps(
+	        tape->steps, tape->step_ops, tape->alike, steps, sizeof(steps));
 	if (peak)
 		snprintf(blocks, sizeof(blocks), "; peak %s in blocks",
 		        ts_size(peak).text);

@@ -78,6 +78,32 @@ def check_capped(outcome, limit):
     expect_equal(seen, wanted, "operations by the agent and by the device")
 
 
+EXIT = re.compile(
+    r"; (?P<steps>\d+) steps(?P<most>, most)?(?: of (?P<ops>\d+) ops)?"
+    r"(?:, (?P<planned>\d+) by a plan"
+    r"(?:, (?P<ms>[0-9.]+) ms each \([0-9.]+ predicted\))?)?; "
+)
+
+
+def check_told(outcome):
+    """What the exit line says of steps is so; what it says, by name."""
+    found = EXIT.search(outcome.err)
+    expect(found, f"no steps in\n{outcome.err[-1000:]}")
+    told, status = found.groupdict(), outcome.status
+    expect_equal(int(told["steps"]), status["steps"], "steps")
+    plan = status.get("plan", {"steps": 0})
+    expect_equal(int(told["planned"] or 0), plan["steps"], "steps by a plan")
+    if told["ops"]:
+        most = int(told["steps"]) // 2 + 1 if told["most"] else status["steps"]
+        ops = sum(status["totals"][k] for k in ("launches", "copies", "sets"))
+        expect(most * int(told["ops"]) <= ops, f"{found[0]} of {ops} ops")
+    took = plan.get("median_step_ns")
+    expect_equal(
+        told["ms"], took and f"{took / 1e6:.1f}", "ms of a step by the plan"
+    )
+    return told
+
+
 def run_capped(spec, limit):
     """Under the limit or, where an op needs more, the least that it names."""
     while True:

@@ -34,7 +34,7 @@ from harness import (
     run,
     run_once,
 )
-from capping import agent_symbols
+from capping import agent_symbols, check_told
 from runner import Case, expect, expect_equal
 
 # Of the limit, beside the context: as for the pager.
@@ -422,6 +422,10 @@ def other(spec, percent, least_steps):
     plan = outcome.status.get("plan")
     expect(plan, f"no plan\n{outcome.err[-1000:]}")
     expect(plan["steps"] >= least_steps, f"steps by the plan: {plan}")
+    told = check_told(outcome)
+    if "--eval-every" in spec.arguments:
+        # One finder of steps names both, whatever lies between them.
+        expect_equal(int(told["ops"] or 0), outcome.plan["n_ops"], f"{told}")
 
 
 def check_beside(outcome):
@@ -477,6 +481,7 @@ def ordinary(how, percent, least_steps, absent):
             plan = outcome.status.get("plan")
             expect(plan, f"no plan\n{outcome.err[-1000:]}")
             expect(plan["steps"] >= least_steps, f"steps by plan: {plan}")
+            check_told(outcome)
             expect(
                 plan["missed"] + plan["astray"] <= absent * plan["steps"],
                 f"pages not there: {plan}",

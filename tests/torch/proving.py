@@ -246,6 +246,8 @@ def asked(spec, percent):
     found = outcome.status["remade"]
     print(f"  {found}\n  {made}")
     expect_equal(plan["plans"], 2, "plans")
+    told = f"; {found['made_again']} values made again"
+    expect(told in outcome.err, f"not {told}\n{outcome.err[-1000:]}")
     by_both = found["given_up"] / made["values"]
     expect(by_both >= 3, f"steps in which values are made again: {by_both}")
     expect(plan["steps"] >= 16 + by_both, f"steps by plans: {plan}")
@@ -267,6 +269,7 @@ def unasked(spec, percent):
     expect(plan["steps"] >= 20, f"steps by plans: {plan}")
     shadow_steps = outcome.profile["proof"]["shadow_steps"]
     expect_equal((plan["plans"], shadow_steps), (1, 0), "plans, shadow steps")
+    expect("made again" not in outcome.err, outcome.err[-1000:])
 
 
 def asked_again(spec, percent):
