@@ -41,11 +41,12 @@ uint64_t ts_cycle_place_of(const struct ts_op *op)
 	return hash;
 }
 
-static uint64_t layout_of(const struct ts_recording *step)
+uint64_t ts_cycle_layout(
+        const struct ts_recording *step, size_t first, size_t count)
 {
 	uint64_t hash = TS_HASH_START;
 
-	for (size_t i = 0; i < step->op_count; i++)
+	for (size_t i = first; i < first + count; i++)
 		hash = ts_hash_word(hash, ts_cycle_place(step, &step->ops[i]));
 	return hash;
 }
@@ -61,8 +62,9 @@ void ts_cycles_forget(struct ts_cycles *cycles)
 int ts_cycles_note(struct ts_cycles *cycles, const struct ts_recording *step,
         uint64_t shape)
 {
-	struct ts_cycle_step made = {
-	        .step = *step, .shape = shape, .layout = layout_of(step)};
+	struct ts_cycle_step made = {.step = *step,
+	        .shape = shape,
+	        .layout = ts_cycle_layout(step, 0, step->op_count)};
 
 	if (cycles->count) {
 		const struct ts_recording *before = &cycles->last[0].step;

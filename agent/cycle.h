@@ -67,6 +67,10 @@ bool ts_cycles_begins(
 int ts_cycles_join(const struct ts_cycles *cycles,
         const struct ts_cycle_found *found, struct ts_recording *ret_joined);
 
+/* Where the large blocks lie in @count ops from @first on. */
+uint64_t ts_cycle_layout(
+        const struct ts_recording *step, size_t first, size_t count);
+
 /* Where the large blocks lie that an op touches; 0: there are none. */
 uint64_t ts_cycle_place(
         const struct ts_recording *step, const struct ts_rec_op *op);

@@ -67,6 +67,7 @@ void ts_planned_drop(struct ts_planned_entry *entry)
 	ts_remake_end_plan(entry->number);
 	/* The next one takes its place. */
 	entry->bucket->plans--;
+	entry->bucket->pager_ns = entry->pager_ns;
 	ts_planned.in_vain = entry->carried ? 0 : ts_planned.in_vain + 1;
 	ts_planned_cache_drop(&ts_planned.cache, entry);
 	atomic_store(&ts_planned.has_plan, ts_planned.cache.count);
@@ -202,7 +203,10 @@ static void compare_first(
 	uint64_t pager_ns = observed->cycle ? observed->cycle->step.duration_ns
 	                                    : observed->step.duration_ns;
 
-	if (pager_ns == TS_UNKNOWN_NS)
+	/* By then steps by a plan may have been what was timed. */
+	if (entry->bucket->steps)
+		pager_ns = entry->bucket->pager_ns;
+	if (!pager_ns || pager_ns == TS_UNKNOWN_NS)
 		return;
 	if (!plan->swap_bytes &&
 	        plan->predicted_step_ns >= WORTH_OF(pager_ns)) {
@@ -285,9 +289,7 @@ static bool plan_for(struct ts_pager *pager, const struct ts_observed *observed,
 	ts_planned_say_plan(&entry->made.plan);
 	if (!ts_planned.told)
 		ts_planned.told = entry;
-	/* By then steps by a plan may have been what was timed. */
-	if (!bucket->steps)
-		compare_first(entry, observed);
+	compare_first(entry, observed);
 	if (!ts_planned.now)
 		catch_up(entry, &observed->step);
 	atomic_store(&ts_planned.has_plan, true);
@@ -307,6 +309,8 @@ static void replace(
 		ts_planned_stand_off();
 	if (ts_planned.told == old && !made)
 		forget_told();
+	if (pager_ns)
+		bucket->pager_ns = pager_ns;
 	ts_planned_cache_drop(&ts_planned.cache, old);
 	if (!made) {
 		/* The next one takes its place. */
@@ -445,6 +449,34 @@ static bool remake_timed(struct ts_pager *pager,
 	return true;
 }
 
+/* Steps by the plan of @entry find their pages where it has them. Lock held. */
+static bool holds(const struct ts_planned_entry *entry)
+{
+	return ts_planned.now == entry && ts_planned.stand == TS_PLANNED_ON &&
+	       ts_planned.in_row && !entry->bad_steps;
+}
+
+/*
+ * Large blocks of steps like those of @old lie elsewhere by now: what comes
+ * between steps, or once, moves them for good. Lock held.
+ */
+static bool remake_moved(struct ts_pager *pager,
+        const struct ts_observed *observed,
+        const struct ts_replay_candidates *candidates,
+        struct ts_planned_entry *old)
+{
+	unsigned int in_vain = old->carried ? 0 : ts_planned.in_vain + 1;
+
+	if (in_vain >= PLANS_IN_VAIN_MAX ||
+	        !remake(pager, observed, candidates, old,
+	                old->declined ? old->pager_ns : UINT64_MAX))
+		return false;
+	ts_planned.in_vain = in_vain;
+	ts_planned.restless = 0;
+	catch_up(old, &observed->step);
+	return true;
+}
+
 void ts_planned_proved(const struct ts_observed *observed, bool demoted)
 {
 	struct ts_replay_candidates candidates;
@@ -493,6 +525,10 @@ static void ready(const struct ts_observed *observed, void *data)
 	old = ts_planned_cache_find(&ts_planned.cache, observed);
 	if (old && old->stale)
 		made = remake_timed(pager, observed, &candidates, old);
+	else if (old &&
+	         (old->misplaced || (!holds(old) && !ts_planned_cache_lies(
+	                                                    old, observed))))
+		made = remake_moved(pager, observed, &candidates, old);
 	else
 		made = plan_for(pager, observed, &candidates);
 	made |= ts_planned.rewrite;

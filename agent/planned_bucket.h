@@ -22,6 +22,7 @@ struct ts_planned_bucket {
 	uint64_t edge_bytes; /* most that its steps need */
 	unsigned int plans;  /* that were made for it, and not dropped */
 	uint64_t steps;      /* that went by these */
+	uint64_t pager_ns;   /* a step with the pager alone; 0: not known */
 	bool refused;        /* one more was wanted before there might be one */
 };
 

@@ -17,6 +17,44 @@ static bool is_for(
 	return same;
 }
 
+/* By phase; those after the last one are 0. */
+static void find_layouts(const struct ts_observed *observed,
+        uint64_t layouts[static TS_CYCLE_MAX])
+{
+	const struct ts_observed_cycle *cycle = observed->cycle;
+	const struct ts_recording *step =
+	        cycle ? &cycle->step : &observed->step;
+	unsigned int rounds = cycle ? cycle->rounds : 1;
+	size_t n = step->op_count / rounds;
+
+	memset(layouts, 0, TS_CYCLE_MAX * sizeof(*layouts));
+	for (unsigned int i = 0; i < rounds && i < TS_CYCLE_MAX; i++)
+		layouts[i] = ts_cycle_layout(step, i * n, n);
+}
+
+static bool has_layout(
+        const uint64_t layouts[static TS_CYCLE_MAX], uint64_t layout)
+{
+	for (unsigned int i = 0; i < TS_CYCLE_MAX; i++)
+		if (layouts[i] == layout)
+			return true;
+	return false;
+}
+
+bool ts_planned_cache_lies(const struct ts_planned_entry *entry,
+        const struct ts_observed *observed)
+{
+	uint64_t layouts[TS_CYCLE_MAX];
+	bool same = true;
+
+	/* Whichever of the phases it begins with. */
+	find_layouts(observed, layouts);
+	for (unsigned int i = 0; i < TS_CYCLE_MAX; i++)
+		same &= has_layout(entry->layouts, layouts[i]) &&
+		        has_layout(layouts, entry->layouts[i]);
+	return same;
+}
+
 int ts_planned_cache_follow(
         struct ts_planned_entry *entry, const struct ts_observed *observed)
 {
@@ -32,6 +70,7 @@ int ts_planned_cache_follow(
 		return -ENOMEM;
 	ts_phases_init(&entry->phases, step, rounds);
 	entry->cycle_id = cycle && observed->in_turn ? cycle->id : 0;
+	find_layouts(observed, entry->layouts);
 	for (uint32_t i = 0; i < n; i++)
 		ops[i] = (struct ts_follow_op){
 		        step->ops[i].signature, step->ops[i].stream};

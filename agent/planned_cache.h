@@ -22,7 +22,9 @@ struct ts_planned_entry {
 	struct ts_planned_plan made; /* for as many in a row as phases */
 	struct ts_phases phases;
 	uint64_t cycle_id; /* of shapes that take turns; 0: there is one */
-	json_t *json;      /* the plan, as it is written */
+	/* Where large blocks lie in it, by phase. */
+	uint64_t layouts[TS_CYCLE_MAX];
+	json_t *json; /* the plan, as it is written */
 	/* What it was made for, which the tracker owns. */
 	const struct ts_observed *observed;
 	struct ts_planned_bucket *bucket;
@@ -36,12 +38,17 @@ struct ts_planned_entry {
 	 * ones have to pass until it is tried again.
 	 */
 	unsigned int vain, wait;
+	/* Its first so many ops at least have to come before it is taken up
+	 * in the middle of a step. */
+	uint32_t wanted;
 	/* Whole steps since it was made, up to those before it is proved what
 	 * can be made again. */
 	unsigned int whole;
-	bool carried;  /* it carried a step through */
-	bool declined; /* the pager alone is as fast */
-	bool stale;    /* the device is measured anew, for another plan */
+	bool carried;   /* it carried a step through */
+	bool declined;  /* the pager alone is as fast */
+	bool stale;     /* the device is measured anew, for another plan */
+	bool misplaced; /* blocks lie elsewhere: the pager alone until a plan
+	                 * has them where they are */
 };
 
 struct ts_planned_cache {
@@ -58,6 +65,10 @@ int ts_planned_cache_follow(
  * NULL. */
 struct ts_planned_entry *ts_planned_cache_find(
         struct ts_planned_cache *cache, const struct ts_observed *observed);
+
+/* True where large blocks lie in @observed as in what @entry was made for. */
+bool ts_planned_cache_lies(const struct ts_planned_entry *entry,
+        const struct ts_observed *observed);
 
 /* A free place, or else what was used longest ago; but not @keep. */
 struct ts_planned_entry *ts_planned_cache_oldest(

@@ -57,6 +57,7 @@ struct ts_planned {
 	unsigned int row, restless;
 	uint64_t apart;
 	bool joined; /* no step went by the plan since it was taken up */
+	bool fresh;  /* it came into force in the step at hand */
 	unsigned int in_vain; /* plans without a good step, in a row */
 	unsigned int waits;   /* for the device, in vain, in a row */
 	unsigned int timed;   /* steps in a row that the clock saw */

@@ -95,6 +95,18 @@ bool ts_phases_see(
 	return false;
 }
 
+bool ts_phases_settle(struct ts_phases *phases)
+{
+	unsigned int i = 0;
+
+	if (!phases->possible)
+		return false;
+	while (!(phases->possible >> (phases->now + i) % phases->steps & 1))
+		i++;
+	phases->now = (phases->now + i) % phases->steps;
+	return true;
+}
+
 void ts_phases_pass(struct ts_phases *phases)
 {
 	unsigned int next = phases->now;

@@ -44,6 +44,9 @@ bool ts_phases_see(
 /* Ops so far belong to no step: any may come. */
 void ts_phases_forget(struct ts_phases *phases);
 
+/* The step goes on: which one it is, as far as its ops tell; false: none. */
+bool ts_phases_settle(struct ts_phases *phases);
+
 /* A whole step has passed. */
 void ts_phases_pass(struct ts_phases *phases);
 

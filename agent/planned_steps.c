@@ -16,12 +16,18 @@
 
 /*
  * After so many steps in a row in which pages were not where the plan has them
- * it is put into force anew; after one more it is made anew.
+ * it is put into force anew.
  */
 #define BAD_STEPS_MAX 2
-/* So many ops of a step, and one in so many, may need the pager's help. */
-#define FEW    2
-#define FEW_OF 256
+/* It is gone after so many, where no other one has taken its place. */
+#define GIVEN_UP 16
+/*
+ * So many ops of a step, and one in so many, may need the pager's help; where
+ * one in so many others does, a step takes longer than with the pager alone.
+ */
+#define FEW     2
+#define FEW_OF  256
+#define MANY_OF 32
 /* Of the pages so many may have lost their chunks before it is, likewise. */
 #define DISTURBED_MAX 8
 /* Steps are timed over so many ops between them. */
@@ -107,7 +113,7 @@ void ts_planned_found_step(struct ts_planned_entry *entry)
 {
 	if (entry && entry->declined)
 		count_whole(entry);
-	if (!entry || entry->declined ||
+	if (!entry || entry->declined || entry->misplaced ||
 	        count_row(entry) <= ts_planned.restless)
 		return;
 	if (entry->phases.strange > STRANGE_MAX) {
@@ -149,6 +155,23 @@ static void back_off(struct ts_planned_entry *entry)
 	entry->wait = entry->vain / 2;
 }
 
+/* So many ops of a step tell it from most others. */
+static uint32_t enough_ops(const struct ts_planned_entry *entry)
+{
+	uint32_t ops = entry->follow.n_ops / GOES_ON_OF + GOES_ON;
+
+	return ops < GOES_ON_MAX ? ops : GOES_ON_MAX;
+}
+
+/* What began like a step went on otherwise from op @at on. */
+static void want_more(struct ts_planned_entry *entry, uint32_t at)
+{
+	uint32_t wanted = at + enough_ops(entry);
+
+	if (wanted > entry->wanted)
+		entry->wanted = wanted;
+}
+
 /*
  * Op @op is not what comes next in the step: off it. What went by of it may
  * yet be the start of another one. Lock held.
@@ -156,6 +179,7 @@ static void back_off(struct ts_planned_entry *entry)
 static void leave(const struct ts_follow_op *op, const struct ts_op *item)
 {
 	struct ts_planned_entry *entry = ts_planned.now;
+	bool mending = ts_planned.mending;
 	enum ts_planned_stand stand = ts_planned.stand;
 	uint32_t at = ts_planned.at;
 
@@ -164,10 +188,13 @@ static void leave(const struct ts_follow_op *op, const struct ts_op *item)
 		        at, entry->follow.n_ops, name_of(item));
 	ts_planned.figures.left += ts_planned.stand == TS_PLANNED_ON && at;
 	ts_planned_cost_step(true);
-	if (at) {
+	/* One that was only timed has cost nothing. */
+	if (at && stand == TS_PLANNED_ON) {
 		back_off(entry);
+		want_more(entry, at);
 		/* So are others, where steps of several kinds take turns. */
-		if (ts_planned.joined && ts_planned.restless < RESTLESS_MAX)
+		if (!mending && ts_planned.joined &&
+		        ts_planned.restless < RESTLESS_MAX)
 			ts_planned.restless++;
 	}
 	ts_planned_stand_off();
@@ -235,6 +262,7 @@ static int join(struct ts_pager *pager)
 	ts_planned_end_force();
 	ts_planned.in_row = 0;
 	ts_planned.joined = true;
+	ts_planned.fresh = true;
 	rc = adopt(pager, entry, next);
 	if (!rc) {
 		ts_planned.in_force = entry;
@@ -438,6 +466,33 @@ static void count_step(struct ts_pager *pager)
 		atomic_store(&ts_planned.asks, true);
 }
 
+/*
+ * Pages were not where the plan has them, @many or some. Chunks may have
+ * changed hands: it comes into force anew. Else blocks lie elsewhere, which is
+ * seen once steps are recorded again. Lock held.
+ */
+static void end_bad_step(struct ts_planned_entry *entry, bool many)
+{
+	bool fresh = ts_planned.fresh;
+
+	entry->bad_steps++;
+	if (many && (fresh || entry->bad_steps >= BAD_STEPS_MAX)) {
+		ts_log(TS_LOG_DEBUG, "plan: blocks lie elsewhere");
+		entry->misplaced = true;
+		ts_planned_end_force();
+		ts_planned_stand_off();
+	} else if (entry->bad_steps >= GIVEN_UP) {
+		ts_log(TS_LOG_DEBUG, "plan: does not hold, a new one follows");
+		ts_planned_drop(entry);
+		return;
+	} else if (many || entry->bad_steps == BAD_STEPS_MAX) {
+		ts_planned_end_force();
+		ts_planned.to_join = true;
+	}
+	if (many || !ts_recorder_is_recording())
+		ts_profiler_resume();
+}
+
 /* A step went by: did pages come and go as planned? Lock held. */
 static void end_step(struct ts_pager *pager)
 {
@@ -447,7 +502,9 @@ static void end_step(struct ts_pager *pager)
 	unsigned int missed = atomic_exchange(&ts_planned.missed, 0);
 
 	ts_planned.at = 0;
-	if (!ts_planned.mending) {
+	if (ts_planned.mending) {
+		entry->wanted /= 2;
+	} else {
 		ts_planned.mended = 0;
 		entry->vain = 0;
 	}
@@ -476,23 +533,15 @@ static void end_step(struct ts_pager *pager)
 	if (astray + certain <= entry->follow.n_ops / FEW_OF + FEW) {
 		entry->carried = true;
 		entry->bad_steps = 0;
+		ts_planned.fresh = false;
 		count_whole(entry);
 		return;
 	}
-	entry->bad_steps++;
 	ts_log(TS_LOG_DEBUG,
 	        "plan: %u ops found pages missing, %u pages astray",
 	        (unsigned int)certain, (unsigned int)astray);
-	if (entry->bad_steps < BAD_STEPS_MAX)
-		return;
-	/* Chunks may have changed hands; then addresses may have moved. */
-	if (entry->bad_steps == BAD_STEPS_MAX) {
-		ts_planned_end_force();
-		ts_planned.to_join = true;
-		return;
-	}
-	ts_log(TS_LOG_DEBUG, "plan: does not hold, a new one follows");
-	ts_planned_drop(entry);
+	end_bad_step(entry, astray + certain > entry->follow.n_ops / MANY_OF);
+	ts_planned.fresh = false;
 }
 
 /* Between steps there may be anything, steps of other kinds too. Lock held. */
@@ -532,6 +581,18 @@ static bool may_mend(const struct ts_planned_entry *entry)
 	       entry->number == ts_planned.torn_number;
 }
 
+/* The step of @entry goes on with op @at. Lock held. False: without plan. */
+static bool go_on(
+        struct ts_pager *pager, struct ts_planned_entry *entry, uint32_t at)
+{
+	ts_planned.torn = NULL;
+	ts_planned.mending = true;
+	ts_planned.now = entry;
+	ts_planned.stand = TS_PLANNED_ON;
+	ts_planned.at = at;
+	return take_up(pager);
+}
+
 /*
  * Off the plan, with op @op next: true where it is taken up again in the
  * middle of the step, before this op. Lock held.
@@ -539,7 +600,7 @@ static bool may_mend(const struct ts_planned_entry *entry)
 static bool mend(struct ts_pager *pager, const struct ts_follow_op *op)
 {
 	struct ts_planned_entry *entry = ts_planned.torn;
-	uint32_t wanted, at = ts_planned.torn_at;
+	uint32_t at = ts_planned.torn_at;
 
 	if (!may_mend(entry))
 		return false;
@@ -547,21 +608,31 @@ static bool mend(struct ts_pager *pager, const struct ts_follow_op *op)
 		ts_planned.torn_ops = ts_follow_is(&entry->follow, at, op);
 		return false;
 	}
-	wanted = entry->follow.n_ops / GOES_ON_OF + GOES_ON;
-	if (wanted > GOES_ON_MAX)
-		wanted = GOES_ON_MAX;
 	at += ts_planned.torn_ops++;
 	if (at + 1 == entry->follow.n_ops)
 		ts_planned.torn = NULL;
-	if (!ts_planned.torn || ts_planned.torn_ops < wanted)
+	if (!ts_planned.torn || ts_planned.torn_ops < enough_ops(entry))
 		return false;
-	ts_planned.torn = NULL;
 	ts_planned.mended++;
-	ts_planned.mending = true;
-	ts_planned.now = entry;
-	ts_planned.stand = TS_PLANNED_ON;
-	ts_planned.at = at;
-	return take_up(pager);
+	return go_on(pager, entry, at);
+}
+
+/*
+ * The same where a step has begun anew: after work of other kinds, which may
+ * begin like it, it is not waited for a whole one. Lock held.
+ */
+static bool take_part(struct ts_pager *pager, const struct ts_follow_op *op)
+{
+	struct ts_planned_entry *entry = ts_planned.in_force;
+	uint32_t at = entry ? entry->follow.matched : 0;
+
+	if (!entry || !entry->pager_ns || !entry->carried ||
+	        at < enough_ops(entry) || at < entry->wanted ||
+	        at >= entry->follow.n_ops ||
+	        !ts_follow_is(&entry->follow, at, op) ||
+	        !ts_phases_settle(&entry->phases))
+		return false;
+	return go_on(pager, entry, at);
 }
 
 /* Lock held. */
@@ -572,7 +643,7 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 	uint64_t begin_ns = ts_planned_cost_begin();
 
 	ts_planned.apart++;
-	if (!entry && !mend(pager, op)) {
+	if (!entry && !mend(pager, op) && !take_part(pager, op)) {
 		ts_planned_found_step(
 		        ts_planned_cache_push(&ts_planned.cache, op, item));
 		return;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A plan comes into force while the lock is let go: where another thread's op
- * comes meanwhile, nobody knows what comes next.
+ * Steps that go by a plan, or not. It comes into force while the lock is let
+ * go: where another thread's op comes meanwhile, nobody knows what comes next.
  */
 #include <pthread.h>
 
 #include "agent/planned.h"
 #include "agent/planned_internal.h"
+#include "runtime/enforce_internal.h"
 #include "tests/unit/pager_fixture.h"
 
-#define OPS   3
+#define OPS   40
 #define TICKS (OPS * 10)
+/* The signature of an op of no step. */
+#define OTHER 1000
 
 /* What a test sets up: a step of OPS ops with a plan for it. */
 static struct {
@@ -36,7 +39,7 @@ static void *other_thread(void *data)
 /* As the plan is put into force the pager asks for the context. */
 static CUresult get_current(CUcontext *ret)
 {
-	uint64_t signature = 'x';
+	uint64_t signature = OTHER;
 	pthread_t thread;
 
 	if (fixture.crosses && ts_planned.adopting) {
@@ -149,10 +152,69 @@ START_TEST(one_that_was_crossed_does_not)
 }
 END_TEST
 
+/* Ops [first, end) of a step. */
+static void come_all(uint64_t first, uint64_t end)
+{
+	for (uint64_t i = first; i < end; i++)
+		come('a' + i);
+}
+
+START_TEST(a_step_after_other_work_is_taken_up_in_the_middle)
+{
+	struct ts_planned_entry *entry = start();
+
+	come_to_it();
+	come_all(1, OPS);
+	ck_assert_uint_eq(ts_planned.figures.steps, 1);
+	/* What begins like a step, and is none. */
+	come_all(0, 20);
+	come(OTHER);
+	ck_assert_ptr_null(ts_planned.now);
+	/* Only a longer beginning is none of that. */
+	come_all(0, 30);
+	ck_assert_ptr_null(ts_planned.now);
+	come_all(30, 31);
+	ck_assert_ptr_eq(ts_planned.now, entry);
+	ck_assert_uint_eq(ts_planned.at, 31);
+	come_all(31, OPS);
+	ck_assert_uint_eq(ts_planned.figures.steps, 2);
+	ck_assert_uint_eq(ts_planned.figures.adopted, 1);
+	/* It was one after all: less of it is waited for the next time. */
+	come(OTHER);
+	come_all(0, 1);
+	come(OTHER);
+	come_all(0, 16);
+	ck_assert_ptr_eq(ts_planned.now, entry);
+	end(entry);
+}
+END_TEST
+
+START_TEST(a_plan_with_blocks_elsewhere_waits_for_another)
+{
+	struct ts_planned_entry *entry = start();
+
+	come_to_it();
+	come_all(1, OPS - 1);
+	pager->enforce->missed += 8;
+	come_all(OPS - 1, OPS);
+	ck_assert(entry->misplaced);
+	ck_assert_ptr_null(ts_planned.in_force);
+	/* The pager alone goes on. */
+	come_all(0, OPS);
+	come_all(0, OPS);
+	ck_assert_ptr_null(ts_planned.now);
+	ck_assert_uint_eq(ts_planned.figures.steps, 1);
+	end(entry);
+}
+END_TEST
+
 static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, a_plan_comes_into_force_after_a_whole_step);
 	tcase_add_test(tests, one_that_was_crossed_does_not);
+	tcase_add_test(
+	        tests, a_step_after_other_work_is_taken_up_in_the_middle);
+	tcase_add_test(tests, a_plan_with_blocks_elsewhere_waits_for_another);
 }
 
 int main(void)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/cycle.h"
+#include "agent/planned_cache.h"
 #include "agent/planned_phase.h"
 #include "tests/unit/suite.h"
 
@@ -285,6 +286,30 @@ START_TEST(the_step_that_goes_on_is_told_by_its_places)
 }
 END_TEST
 
+START_TEST(a_plan_is_for_blocks_where_they_lie)
+{
+	struct ts_planned_entry entry = {0};
+	struct ts_observed_cycle cycle = {.rounds = 2};
+	struct ts_observed observed = {.cycle = &cycle};
+	struct ts_cycles cycles = {0};
+
+	note_all(&cycles, &turns, 4);
+	ck_assert_int_eq(ts_cycles_join(&cycles, &two, &cycle.step), 0);
+	ck_assert_int_eq(ts_planned_cache_follow(&entry, &observed), 0);
+	ck_assert(ts_planned_cache_lies(&entry, &observed));
+	/* One of the two alone. */
+	observed.cycle = NULL;
+	observed.step = cycles.last[0].step;
+	ck_assert(!ts_planned_cache_lies(&entry, &observed));
+	observed.cycle = &cycle;
+	cycle.step.blocks[0].address += LARGE;
+	ck_assert(!ts_planned_cache_lies(&entry, &observed));
+	ts_follow_finish(&entry.follow);
+	ts_recording_finish(&cycle.step);
+	ts_cycles_forget(&cycles);
+}
+END_TEST
+
 static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, blocks_come_back_to_their_places);
@@ -293,6 +318,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, steps_become_one);
 	tcase_add_test(tests, shapes_that_take_turns_are_one);
 	tcase_add_test(tests, the_step_that_goes_on_is_told_by_its_places);
+	tcase_add_test(tests, a_plan_is_for_blocks_where_they_lie);
 }
 
 int main(void)
