@@ -293,7 +293,11 @@ static int take_chunks(struct ts_pager *pager, struct ts_pages *pages,
 
 		if (page->chunk)
 			continue;
-		rc = create_chunk(pager, page->bytes, &chunk, ret_shortage);
+		/* What was made just now may have taken the room. */
+		chunk = idle_chunk(pager, page->bytes, flags);
+		if (!chunk || !is_free(pager, chunk))
+			rc = create_chunk(
+			        pager, page->bytes, &chunk, ret_shortage);
 		if (!rc)
 			take(pager, chunk, page);
 	}

@@ -162,6 +162,22 @@ static int resize(struct ts_pager *pager, struct ts_segment *segment, size_t at,
 }
 
 /*
+ * As piece_of(). Beside a plan that leaves no room for a chunk of that, what
+ * has none takes chunks of a unit, which it shares with whoever took its own:
+ * else the two would make theirs of each other's in every step.
+ */
+static size_t fitting_piece(
+        const struct ts_pager *pager, size_t count, size_t most)
+{
+	size_t piece = piece_of(count, most);
+
+	return pager->enforce &&
+	                       ts_pager_room(pager) < piece * pager->unit_bytes
+	               ? 1
+	               : piece;
+}
+
+/*
  * Pages of few sizes: then chunks fit where others were. What is still mapped
  * somewhere stays as it is, unless pages have become smaller since.
  */
@@ -178,12 +194,14 @@ static int shape(struct ts_pager *pager, struct ts_segment *segment,
 		if (is_blank(page) || (!page->resident && page->count > most &&
 		                              !is_kept(pager, page)))
 			rc = resize(pager, segment, at,
-			        piece_of(end - at, most), ret_shortage);
+			        fitting_piece(pager, end - at, most),
+			        ret_shortage);
 		page = segment->units[at].page;
 		/* What could not be joined. */
 		if (!rc && is_blank(page))
 			rc = resize(pager, segment, at,
-			        piece_of(page->count, most), ret_shortage);
+			        fitting_piece(pager, page->count, most),
+			        ret_shortage);
 		at += segment->units[at].page->count;
 	}
 	return rc;
@@ -216,7 +234,7 @@ static int join_blocks(struct ts_pager *pager, const struct ts_range *range,
 			break;
 		sum += next->count;
 	}
-	sum = piece_of(sum, most);
+	sum = fitting_piece(pager, sum, most);
 	if (sum <= page->count)
 		return 0;
 	return resize(

@@ -401,19 +401,25 @@ START_TEST(pages_taken_meanwhile_come_back_another_way)
 }
 END_TEST
 
-/* An op of the step that has one range, of what is read. */
-static void read_beside(uint64_t address, uint64_t bytes, bool doubtful)
+/* An op of the step that has one range, and one of what is read. */
+static void use_beside(const struct ts_range *one)
 {
-	struct ts_range one = range(address, bytes);
 	struct ts_shortage shortage;
 	uint64_t in = 0, out = 0;
 
-	one.access = TS_ACCESS_READ;
-	one.doubtful = doubtful;
-	ck_assert_int_eq(ts_pager_begin(pager, &one, 1, TS_BEGIN_BY_PLAN,
+	ck_assert_int_eq(ts_pager_begin(pager, one, 1, TS_BEGIN_BY_PLAN,
 	                         STREAM_A, &in, &out, &shortage),
 	        0);
-	ts_pager_end(pager, &one, 1, STREAM_A, true);
+	ts_pager_end(pager, one, 1, STREAM_A, true);
+}
+
+static void read_beside(uint64_t address, uint64_t bytes, bool doubtful)
+{
+	struct ts_range one = range(address, bytes);
+
+	one.access = TS_ACCESS_READ;
+	one.doubtful = doubtful;
+	use_beside(&one);
 }
 
 /* What the plan has away is used: it comes, and all goes on by the plan. */
@@ -554,6 +560,42 @@ START_TEST(pages_that_do_not_move_take_no_more_than_is_free)
 }
 END_TEST
 
+/*
+ * What came after the plan, which has all the room: its chunk is of one that
+ * waits for pages of the plan, and from then on they share it.
+ */
+START_TEST(a_page_beside_a_full_plan_maps_nothing_for_long)
+{
+	unsigned int before;
+	struct ts_range one;
+	uint64_t other;
+
+	/* All that the plan takes. */
+	start(16);
+	step_by_pager();
+	adopt();
+	step_by_plan();
+	other = alloc(PAGE);
+	ts_pager_dead(pager, other, PAGE);
+	one = range(other, PAGE);
+	one.access = TS_ACCESS_WRITE;
+	for (int step = 0; step < 8; step++) {
+		before = fake_gpu.maps + fake_gpu.unmaps;
+		for (int i = 0; i < OPS; i++) {
+			ts_enforce_op(pager, (uint32_t)i);
+			op(i);
+			if (i != 5 && i != LOSS)
+				continue;
+			ts_pager_live(pager, other, PAGE);
+			use_beside(&one);
+			ts_pager_dead(pager, other, PAGE);
+		}
+	}
+	ck_assert_uint_eq(fake_gpu.maps + fake_gpu.unmaps, before);
+	end();
+}
+END_TEST
+
 /* What an op just uses, and what is pinned, stays. */
 START_TEST(pages_in_use_do_not_leave)
 {
@@ -675,6 +717,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, pages_used_off_the_plan_make_way_again);
 	tcase_add_test(tests, pages_that_do_not_move_do_not_share);
 	tcase_add_test(tests, pages_that_do_not_move_take_no_more_than_is_free);
+	tcase_add_test(tests, a_page_beside_a_full_plan_maps_nothing_for_long);
 	tcase_add_test(tests, pages_in_use_do_not_leave);
 	tcase_add_test(tests, pages_that_want_one_chunk_lose_nothing);
 	tcase_add_test(tests, stale_plan_costs_time_only);
