@@ -511,7 +511,7 @@ int ts_bound_step(
 	}
 	best += most(ts_bound_before_ns(&s.windows, g->n_ops) - 1, 0);
 	n = pick_ops(g, limit_bytes, ops);
-	few = MAX_WORK / (g->n_gaps + 1) + 2;
+	few = MAX_WORK / (g->n_gaps + 1) + 1;
 	for (uint32_t i = 0; i < n; i++) {
 		/* Long tapes: the first ones, and the peak, which is last. */
 		if (i >= few && i + 1 < n)

@@ -13,31 +13,15 @@ static uint64_t size_of(const struct ts_model *m, uint32_t gap)
 	return m->graph->gaps[gap].size_bytes;
 }
 
-/* Orders by deadline; @data is the state's list of them. */
-static bool earlier(const void *data, uint32_t a, uint32_t b)
-{
-	const uint32_t *due = data;
-
-	return due[a] != due[b] ? due[a] < due[b] : a < b;
-}
-
 void ts_engines_want(struct ts_model *m, uint32_t gap)
 {
-	ts_heap_push(&m->state.heap, gap, earlier, m->state.due);
-}
-
-static bool later(const void *data, uint32_t a, uint32_t b)
-{
-	return earlier(data, b, a);
+	ts_due_push(&m->state.heap, m->state.due[gap], gap);
 }
 
 static void sort_spare(struct ts_run_state *s)
 {
-	if (!s->spare_sorted) {
-		for (uint32_t i = s->spare.n / 2; i-- > 0;)
-			ts_heap_down(
-			        &s->spare, i, s->spare.items[i], later, s->due);
-	}
+	if (!s->spare_sorted)
+		ts_due_sort(&s->spare);
 	s->spare_sorted = true;
 	s->spare_changes = 0;
 }
@@ -45,23 +29,9 @@ static void sort_spare(struct ts_run_state *s)
 static void add_spare(struct ts_run_state *s, uint32_t gap)
 {
 	if (s->spare_sorted)
-		ts_heap_push(&s->spare, gap, later, s->due);
+		ts_due_push(&s->spare, s->due[gap], gap);
 	else
-		ts_heap_put(&s->spare, s->spare.n++, gap);
-}
-
-static void remove_spare(struct ts_run_state *s, uint32_t place)
-{
-	uint32_t last;
-
-	if (s->spare_sorted) {
-		ts_heap_remove(&s->spare, place, later, s->due);
-		return;
-	}
-	last = s->spare.items[--s->spare.n];
-	s->spare.place_of[s->spare.items[place]] = TS_NONE;
-	if (place < s->spare.n)
-		ts_heap_put(&s->spare, place, last);
+		ts_due_append(&s->spare, s->due[gap], gap);
 }
 
 /* After the gap's status or what the host has changed. */
@@ -77,7 +47,7 @@ static void note_spare(struct ts_model *m, uint32_t gap)
 	if (is)
 		add_spare(s, gap);
 	else
-		remove_spare(s, place);
+		ts_due_remove(&s->spare, place, s->spare_sorted);
 	/* Keeping the order costs more than making it again would. */
 	if (++s->spare_changes > s->spare.n)
 		s->spare_sorted = false;
@@ -163,11 +133,11 @@ static void start_d2h(struct ts_model *m)
 static bool start_gap(struct ts_model *m, uint32_t place, uint64_t extra)
 {
 	struct ts_run_state *s = &m->state;
-	uint32_t gap = s->heap.items[place];
+	uint32_t gap = ts_due_gap(&s->heap, place);
 
 	if (s->used + size_of(m, gap) + extra > m->limit)
 		return false;
-	ts_heap_remove(&s->heap, place, earlier, s->due);
+	ts_due_remove(&s->heap, place, true);
 	s->used += size_of(m, gap);
 	if (s->used > s->peak)
 		s->peak = s->used;
@@ -337,15 +307,15 @@ static bool evict(struct ts_model *m, const struct ts_instr *instr)
 
 	sort_spare(s);
 	/* What is used now has the nearest deadlines: little is set aside. */
-	while (s->spare.n && needs(m, instr, s->spare.items[0])) {
-		gap = s->spare.items[0];
-		ts_heap_pop(&s->spare, later, s->due);
+	while (s->spare.n && needs(m, instr, ts_due_gap(&s->spare, 0))) {
+		gap = ts_due_gap(&s->spare, 0);
+		ts_due_remove(&s->spare, 0, true);
 		m->spare_next[gap] = kept;
 		kept = gap;
 	}
-	gap = s->spare.n ? s->spare.items[0] : TS_NONE;
+	gap = s->spare.n ? ts_due_gap(&s->spare, 0) : TS_NONE;
 	for (; kept != TS_NONE; kept = m->spare_next[kept])
-		ts_heap_push(&s->spare, kept, later, s->due);
+		ts_due_push(&s->spare, s->due[kept], kept);
 	if (gap == TS_NONE)
 		return false;
 	s->outcome.evictions++;

@@ -8,6 +8,9 @@
 
 /* Where one step leans on the one before, they settle after two. */
 #define STEPS 3
+/* On tapes of more ops two have to do. */
+#define MOST_OPS   500000
+#define LONG_STEPS 2
 
 static int state_init(struct ts_run_state *s, const struct ts_graph *g)
 {
@@ -25,6 +28,7 @@ static int state_init(struct ts_run_state *s, const struct ts_graph *g)
 	s->heap.place_of = calloc(gaps, sizeof(*s->heap.place_of));
 	s->spare.items = calloc(gaps, sizeof(*s->spare.items));
 	s->spare.place_of = calloc(gaps, sizeof(*s->spare.place_of));
+	s->spare.flip = UINT64_MAX;
 	if (!s->status || !s->due || !s->opened || !s->host || !s->queued ||
 	        !s->gap_of || !s->queue || !s->heap.items ||
 	        !s->heap.place_of || !s->spare.items || !s->spare.place_of)
@@ -47,12 +51,13 @@ static void state_finish(struct ts_run_state *s)
 	free(s->spare.place_of);
 }
 
-static struct ts_heap heap_copy(
-        const struct ts_heap *to, const struct ts_heap *from, uint64_t gaps)
+static struct ts_due_heap heap_copy(const struct ts_due_heap *to,
+        const struct ts_due_heap *from, uint64_t gaps)
 {
 	memcpy(to->items, from->items, from->n * sizeof(*to->items));
 	memcpy(to->place_of, from->place_of, gaps * sizeof(*to->place_of));
-	return (struct ts_heap){to->items, from->n, to->place_of};
+	return (struct ts_due_heap){
+	        to->items, from->n, from->flip, to->place_of};
 }
 
 static void state_copy(struct ts_run_state *to, const struct ts_run_state *from,
@@ -426,6 +431,14 @@ static int start(struct ts_model *m, const struct ts_choice *choice,
 	return err;
 }
 
+/* Steps that a run takes until it counts. */
+static uint32_t steps(const struct ts_model *m)
+{
+	if (!m->program.cyclic)
+		return 1;
+	return m->graph->n_ops > MOST_OPS ? LONG_STEPS : STEPS;
+}
+
 static int run(struct ts_model *m, const struct ts_choice *choice,
         struct ts_outcome *ret_outcome, bool remember)
 {
@@ -434,7 +447,7 @@ static int run(struct ts_model *m, const struct ts_choice *choice,
 	if (err)
 		return err < 0 ? err : 0;
 	start_state(m);
-	err = go(m, m->program.cyclic ? STEPS : 1, remember);
+	err = go(m, steps(m), remember);
 	if (!err)
 		*ret_outcome = m->state.outcome;
 	return err;
@@ -596,7 +609,7 @@ static int try_or_guess(struct ts_model *m, const struct ts_choice *choice,
 		use = find_snapshot(m, change.first_op);
 	if (use == TS_NONE) {
 		start_state(m);
-		err = go(m, m->program.cyclic ? STEPS : 1, false);
+		err = go(m, steps(m), false);
 	} else {
 		state_copy(&m->state, &m->snapshots[use], m->graph);
 		err = finish_steps(

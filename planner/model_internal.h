@@ -6,7 +6,7 @@
 #ifndef TS_PLANNER_MODEL_INTERNAL_H
 #define TS_PLANNER_MODEL_INTERNAL_H
 
-#include "planner/heap.h"
+#include "planner/due_heap.h"
 #include "planner/model.h"
 
 /* Where a swapped gap stands. */
@@ -51,19 +51,19 @@ struct ts_run_state {
 	uint32_t queue_count;
 	struct ts_outcome outcome;
 
-	uint8_t *status;     /* by gap */
-	uint32_t *due;       /* by gap: op it is needed at, over all steps */
-	uint8_t *opened;     /* by gap: its window is open */
-	uint8_t *host;       /* by value: the host has it */
-	uint8_t *queued;     /* by value */
-	uint32_t *gap_of;    /* by value: gap that is open, TS_NONE */
-	uint32_t *queue;     /* ring of versions to copy out */
-	struct ts_heap heap; /* gaps to copy in, earliest deadline first */
+	uint8_t *status;  /* by gap */
+	uint32_t *due;    /* by gap: op it is needed at, over all steps */
+	uint8_t *opened;  /* by gap: its window is open */
+	uint8_t *host;    /* by value: the host has it */
+	uint8_t *queued;  /* by value */
+	uint32_t *gap_of; /* by value: gap that is open, TS_NONE */
+	uint32_t *queue;  /* ring of versions to copy out */
+	struct ts_due_heap heap; /* gaps to copy in, earliest first */
 	/*
 	 * Gaps that are BACK and that the host has; latest deadline first while
 	 * they are sorted, which few steps ever ask for.
 	 */
-	struct ts_heap spare;
+	struct ts_due_heap spare;
 	bool spare_sorted;
 	uint32_t spare_changes; /* since it was asked for */
 };

@@ -66,11 +66,28 @@ static int rank(struct ts_pass *pass)
 	return rank_by_age(pass);
 }
 
-/* Lists the gaps that the closure of @gap reads; count only without @to. */
-static uint32_t closure_inputs(
-        const struct ts_graph *g, uint32_t gap, uint32_t *to)
+/* Room for @more inputs beside @n; doubles. */
+static int room_for_inputs(
+        struct ts_pass *pass, uint64_t n, uint32_t more, uint64_t *room)
 {
-	uint32_t values[TS_CLOSURE_MAX], n, count = 0;
+	uint32_t *inputs;
+
+	if (n + more < *room)
+		return 0;
+	*room = 2 * (n + more) + 64;
+	inputs = realloc(pass->inputs, *room * sizeof(*inputs));
+	if (!inputs || *room >= TS_NONE)
+		return -ENOMEM;
+	pass->inputs = inputs;
+	return 0;
+}
+
+/* Appends the gaps that the closure of @gap reads to those before. */
+static int add_inputs(
+        struct ts_pass *pass, uint32_t gap, uint64_t *total, uint64_t *room)
+{
+	const struct ts_graph *g = pass->graph;
+	uint32_t values[TS_CLOSURE_MAX], n;
 	const struct ts_gap *info = &g->gaps[gap];
 
 	if (info->replay_ns == TS_NEVER)
@@ -81,6 +98,8 @@ static uint32_t closure_inputs(
 
 		if (!ts_graph_producer(g, values[i], &producer))
 			continue;
+		if (room_for_inputs(pass, *total, producer.n_reads, room))
+			return -ENOMEM;
 		for (uint32_t k = 0; k < producer.n_reads; k++) {
 			uint32_t input;
 
@@ -88,35 +107,28 @@ static uint32_t closure_inputs(
 				continue;
 			input = ts_graph_gap_at(
 			        g, producer.reads[k], info->to_op);
-			if (input == TS_NONE || input == gap)
-				continue;
-			if (to)
-				to[count] = input;
-			count++;
+			if (input != TS_NONE && input != gap)
+				pass->inputs[(*total)++] = input;
 		}
 	}
-	return count;
+	return 0;
 }
 
 static int link_closures(struct ts_pass *pass)
 {
 	const struct ts_graph *g = pass->graph;
 	uint32_t n = g->n_gaps;
-	uint64_t total = 0;
+	uint64_t total = 0, room = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		pass->input_first[i] = (uint32_t)total;
-		total += closure_inputs(g, i, NULL);
-		if (total >= TS_NONE)
+		if (add_inputs(pass, i, &total, &room))
 			return -ENOMEM;
 	}
 	pass->input_first[n] = (uint32_t)total;
-	pass->inputs = calloc(total + 1, sizeof(*pass->inputs));
 	pass->readers = calloc(total + 1, sizeof(*pass->readers));
-	if (!pass->inputs || !pass->readers)
+	if (!pass->readers)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++)
-		closure_inputs(g, i, pass->inputs + pass->input_first[i]);
 	for (uint64_t i = 0; i < total; i++)
 		pass->reader_first[pass->inputs[i] + 1]++;
 	for (uint32_t i = 0; i < n; i++)

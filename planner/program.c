@@ -128,15 +128,13 @@ static int add_need(struct ts_program *p, uint32_t gap, uint32_t op)
 	return 0;
 }
 
-static int add_instr(struct ts_program *p, const struct ts_instr *instr)
+/* The next instruction, to be filled in place; it counts once it is done. */
+static struct ts_instr *begin_instr(struct ts_program *p)
 {
-	int err = room_for(
-	        &p->instrs, p->n_instrs, &p->instrs_room, sizeof(*p->instrs));
-
-	if (err)
-		return err;
-	p->instrs[p->n_instrs++] = *instr;
-	return 0;
+	if (room_for(&p->instrs, p->n_instrs, &p->instrs_room,
+	            sizeof(*p->instrs)))
+		return NULL;
+	return &p->instrs[p->n_instrs];
 }
 
 static bool has_scratch(const struct ts_program *p, uint32_t value, uint32_t op)
@@ -207,12 +205,15 @@ static int emit_replay(struct ts_program *p, const struct ts_choice *choice,
         uint32_t value, uint32_t op, const struct ts_producer *producer)
 {
 	const struct ts_graph *g = p->graph;
-	struct ts_instr instr = {.op = op,
+	struct ts_instr *instr = begin_instr(p);
+	int err = 0;
+
+	if (!instr)
+		return -ENOMEM;
+	*instr = (struct ts_instr){.op = op,
 	        .value = value,
 	        .duration_ns = producer->duration_ns,
 	        .first_need = p->n_needs};
-	int err = 0;
-
 	for (uint32_t k = 0; !err && k < producer->n_reads; k++) {
 		uint32_t read = producer->reads[k], gap;
 
@@ -224,9 +225,9 @@ static int emit_replay(struct ts_program *p, const struct ts_choice *choice,
 		if (gap != TS_NONE && choice->action[gap] == TS_SWAP)
 			err = add_need(p, gap, op);
 	}
-	instr.n_needs = p->n_needs - instr.first_need;
+	instr->n_needs = p->n_needs - instr->first_need;
 	if (!err && producer->op == TS_NONE)
-		err = output(p, choice, value, op, &instr);
+		err = output(p, choice, value, op, instr);
 	for (uint32_t k = 0; !err && producer->op != TS_NONE &&
 	                     k < g->profile->ops[producer->op].n_writes;
 	        k++) {
@@ -234,10 +235,11 @@ static int emit_replay(struct ts_program *p, const struct ts_choice *choice,
 		        &g->profile->ops[producer->op];
 
 		err = output(p, choice, g->profile->uses[made->first_write + k],
-		        op, &instr);
+		        op, instr);
 	}
-	p->replay_ns += instr.duration_ns;
-	return err ? err : add_instr(p, &instr);
+	p->replay_ns += instr->duration_ns;
+	p->n_instrs++;
+	return err;
 }
 
 /* Depth first over what is missing; the stack holds (value, next read). */
@@ -302,7 +304,7 @@ static int compile_op(
         struct ts_program *p, const struct ts_choice *choice, uint32_t op)
 {
 	const struct ts_graph *g = p->graph;
-	struct ts_instr instr;
+	struct ts_instr *instr;
 	int err;
 
 	for (uint32_t k = g->to_first[op]; k < g->to_first[op + 1]; k++) {
@@ -316,7 +318,10 @@ static int compile_op(
 	}
 	if (p->n_live)
 		drop_old_scratch(p, op);
-	instr = (struct ts_instr){.op = op,
+	instr = begin_instr(p);
+	if (!instr)
+		return -ENOMEM;
+	*instr = (struct ts_instr){.op = op,
 	        .value = TS_NONE,
 	        .duration_ns = g->profile->ops[op].duration_ns,
 	        .alloc_bytes = g->alloc_bytes[op],
@@ -336,8 +341,9 @@ static int compile_op(
 				return err;
 		}
 	}
-	instr.n_needs = p->n_needs - instr.first_need;
-	return add_instr(p, &instr);
+	instr->n_needs = p->n_needs - instr->first_need;
+	p->n_instrs++;
+	return 0;
 }
 
 /*

@@ -30,6 +30,7 @@ int ts_search_init(
 	s->graph = graph;
 	s->limit_bytes = limit_bytes;
 	s->rounds = ROUNDS;
+	s->first_share = 1;
 	s->budget = UINT64_MAX;
 	s->best.outcome.step_ns = s->settled.outcome.step_ns = TS_NEVER;
 	s->wait_ns = calloc(graph->n_gaps + UINT64_C(1), sizeof(*s->wait_ns));
@@ -222,7 +223,7 @@ int ts_search_two_pass(
         struct ts_search *s, uint32_t pivot_op, enum ts_window_mode windows)
 {
 	struct ts_pass *pass = &s->pass;
-	double share = 1, cut = 0.01;
+	double share = s->first_share, cut = 0.01;
 	uint64_t begun = ts_search_work(s), work = 0;
 	int err = 0;
 

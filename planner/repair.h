@@ -54,6 +54,8 @@ struct ts_search {
 	uint32_t evaluations;
 	/* Rounds of repair; six unless changed. */
 	uint32_t rounds;
+	/* Of the limit, that the first round plans for; all of it. */
+	double first_share;
 	enum ts_swap_order order;
 };
 

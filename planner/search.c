@@ -28,6 +28,11 @@
 #define WIDE_RUNS 12
 /* Longest tape that this pass plans in less time than a user may wait for. */
 #define MOST_COVER_OPS 600000
+/*
+ * Share of the limit that the two passes plan for on longer ones: there is no
+ * time for a second round where the first does not fit.
+ */
+#define LONG_SHARE 0.99
 /* A plan for a long tape that is so many times slower than the ideal. */
 #define POOR 1.25
 /*
@@ -185,6 +190,8 @@ static int seek_wide(struct ts_search *s)
 	int err = 0;
 
 	s->rounds = WIDE_ROUNDS;
+	if (!both)
+		s->first_share = LONG_SHARE;
 	/* Where there is no time for both, the pass over all gaps is better. */
 	if (two_pass)
 		err = ts_search_two_pass(s, TS_NONE, TS_WINDOWS_TURN);

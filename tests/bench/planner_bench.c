@@ -6,6 +6,7 @@
  * --check the exit status says whether the limits hold; with --csv FILE the
  * growth is written for a plot.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +16,11 @@
 
 #include "planner/plan.h"
 #include "planner/workloads.h"
+#include "tests/unit/planner/long_tape.h"
 
 #define RUNS 7
 
-/*
- * Long tapes: layers of activations alone, and a chain whose parameters and
- * optimizer state live on from step to step.
- */
+/* See long_tape.h. */
 enum shape {
 	SHAPE_TRANSFORMER,
 	SHAPE_CHAIN,
@@ -138,97 +137,6 @@ static bool bench_workloads(void)
 	return ok;
 }
 
-static int make_transformer(uint32_t ops, struct ts_profile *p)
-{
-	struct ts_transformer shape = *ts_transformer_find("gpt2-xl");
-
-	/* Forward and backward of a layer are 26 ops. */
-	shape.layers = ops / 26;
-	shape.vocabulary = 1000;
-	return ts_workload_transformer(&shape, ts_machine_find("a100"), p);
-}
-
-static uint32_t persistent(
-        struct ts_profile_builder *b, uint64_t mib, enum ts_value_kind kind)
-{
-	uint32_t value = ts_builder_value(b, mib << 20, kind);
-
-	if (!b->err)
-		b->profile.values[value].persistent = true;
-	return value;
-}
-
-/* Updates parameter and state of one layer in place. */
-static void update(struct ts_profile_builder *b, uint32_t signature,
-        uint32_t weight, uint32_t state, uint32_t gradient)
-{
-	uint32_t old[] = {weight, state, gradient}, new[2];
-
-	for (uint32_t i = 0; i < 2 && !b->err; i++) {
-		const struct ts_value *value = &b->profile.values[old[i]];
-
-		new[i] = ts_builder_value(b, value->size_bytes, value->kind);
-		if (!b->err)
-			b->profile.values[new[i]].in_place_of = old[i];
-	}
-	ts_builder_op(b, signature, 30000, old, 3, new, 2);
-}
-
-static int make_chain(uint32_t ops, struct ts_profile *p)
-{
-	const struct ts_machine *machine = ts_machine_find("a100");
-	uint64_t both =
-	        machine->link_bytes_per_s / 100 * machine->link_both_percent;
-	struct ts_profile_builder b;
-	uint32_t layers = ops / 3, forward, backward, step;
-	uint32_t *x = calloc(layers + UINT64_C(1), sizeof(*x));
-	uint32_t *w = calloc(layers, sizeof(*w)), gradient;
-	uint32_t *m = calloc(layers, sizeof(*m));
-
-	if (!x || !w || !m)
-		exit(2);
-	ts_builder_init(&b);
-	forward = ts_builder_signature(&b, "forward", TS_CLASS_GEMM, true);
-	backward = ts_builder_signature(&b, "backward", TS_CLASS_GEMM, true);
-	step = ts_builder_signature(&b, "step", TS_CLASS_OPTIMIZER, false);
-	x[0] = ts_builder_value(&b, 4 << 20, TS_KIND_INPUT);
-	for (uint32_t i = 0; i < layers; i++) {
-		w[i] = persistent(&b, 4 + i % 5, TS_KIND_PARAMETER);
-		m[i] = persistent(&b, 8 + i % 3, TS_KIND_OPTIMIZER);
-	}
-	for (uint32_t i = 0; i < layers; i++) {
-		uint32_t reads[] = {x[i], w[i]};
-
-		x[i + 1] = ts_builder_value(
-		        &b, (4 + i % 7) << 20, TS_KIND_ACTIVATION);
-		ts_builder_op(&b, forward, 200000 + i % 11 * 10000, reads, 2,
-		        &x[i + 1], 1);
-	}
-	gradient = x[layers];
-	for (uint32_t i = layers; i-- > 0;) {
-		uint32_t reads[] = {gradient, x[i], w[i]};
-
-		gradient = ts_builder_value(
-		        &b, (4 + i % 7) << 20, TS_KIND_GRADIENT);
-		ts_builder_op(&b, backward, 400000 + i % 11 * 20000, reads, 3,
-		        &gradient, 1);
-	}
-	for (uint32_t i = 0; i < layers; i++)
-		update(&b, step, w[i], m[i], gradient);
-	ts_builder_turn(&b, layers);
-	b.profile.device =
-	        (struct ts_device){.memory_bytes = machine->memory_bytes,
-	                .d2h_bytes_per_s = machine->link_bytes_per_s,
-	                .h2d_bytes_per_s = machine->link_bytes_per_s,
-	                .d2h_both_bytes_per_s = both,
-	                .h2d_both_bytes_per_s = both,
-	                .copy_latency_ns = machine->copy_latency_ns};
-	free(x);
-	free(w);
-	free(m);
-	return ts_builder_take(&b, p);
-}
-
 /* Lengths of tapes, and what planning each took. */
 static const uint32_t lengths[] = {
         1000, 3000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000};
@@ -248,12 +156,44 @@ static bool grows_evenly(
 	return true;
 }
 
+static int make_shape(enum shape shape, uint32_t ops, struct ts_profile *p)
+{
+	return shape == SHAPE_CHAIN ? ts_long_chain(ops, p)
+	                            : ts_long_transformer(ops, p);
+}
+
+/* The longest at smaller limits. False: too slow, or too much memory. */
+static bool bench_longest(
+        enum shape shape, const struct ts_plan_options *options)
+{
+	static const uint64_t percents[] = {30, 20};
+	uint32_t ops = lengths[N_LENGTHS - 1];
+	struct rusage usage;
+	struct ts_profile p;
+	bool ok = true;
+
+	if (make_shape(shape, ops, &p))
+		exit(2);
+	for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
+		uint64_t bytes = peak_of(&p) / 100 * percents[i];
+		double ms = median_ms(&p, bytes, options, 1);
+
+		printf("at %2" PRIu64 " %% %13u %12.2f %16.3f %8.1f ms\n",
+		        percents[i], p.n_ops, ms,
+		        ms / (p.n_ops * log2(p.n_ops)) * 1e6, calibrate());
+		ok &= ms <= MILLION_MS;
+	}
+	getrusage(RUSAGE_SELF, &usage);
+	printf("most memory: %.0f MiB\n", (double)usage.ru_maxrss / 1024);
+	ts_profile_finish(&p);
+	return ok && (double)usage.ru_maxrss / 1024 <= MILLION_MIB;
+}
+
 /* One shape at all lengths. False: too slow, or too much memory. */
 static bool bench_growth(enum shape shape, FILE *csv)
 {
 	struct ts_plan_options options = ts_plan_default_options();
 	double ms[N_LENGTHS], share[N_LENGTHS];
-	struct rusage usage;
 
 	options.search_evaluations = 0;
 	options.baselines = false;
@@ -263,8 +203,7 @@ static bool bench_growth(enum shape shape, FILE *csv)
 	for (size_t i = 0; i < N_LENGTHS; i++) {
 		struct ts_profile p;
 
-		if (shape == SHAPE_CHAIN ? make_chain(lengths[i], &p)
-		                         : make_transformer(lengths[i], &p))
+		if (make_shape(shape, lengths[i], &p))
 			exit(2);
 		ms[i] = median_ms(&p, peak_of(&p) / 2, &options,
 		        lengths[i] <= SHORT_OPS ? 3 : 1);
@@ -276,10 +215,8 @@ static bool bench_growth(enum shape shape, FILE *csv)
 			        p.n_ops, ms[i], share[i]);
 		ts_profile_finish(&p);
 	}
-	getrusage(RUSAGE_SELF, &usage);
-	printf("most memory: %.0f MiB\n", (double)usage.ru_maxrss / 1024);
-	return grows_evenly(ms, share) && ms[N_LENGTHS - 1] <= MILLION_MS &&
-	       (double)usage.ru_maxrss / 1024 <= MILLION_MIB;
+	return bench_longest(shape, &options) && grows_evenly(ms, share) &&
+	       ms[N_LENGTHS - 1] <= MILLION_MS;
 }
 
 int main(int argc, char **argv)
