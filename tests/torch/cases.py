@@ -55,6 +55,10 @@ BIG_SECONDS = 40
 BIG_HOST_BYTES = 4 * GIB
 
 
+RANDOM_NUMBERS = Spec(
+    WORKLOADS / "random_numbers.py", settings=(("SIMGPU_CONTENT", "tags"),)
+)
+
 # Figures of what ran, by workload and case, for tests/results.
 results = {}
 
@@ -383,6 +387,14 @@ def all_cases():
     cases.append(Case("torch/roofline", roofline))
     cases.append(Case("torch/products", products))
     cases.append(Case("torch/quiet", quiet))
+    cases.append(
+        Case(
+            "torch/random-numbers",
+            lambda: expect_equal(
+                *(run(RANDOM_NUMBERS).out for _ in range(2)), "of two runs"
+            ),
+        )
+    )
     cases.append(Case("torch/figures", figures))
     for venv in "venv", "venv-2.11":
         cases.append(
