@@ -67,8 +67,9 @@ static const struct ts_setting settings[] = {
                 "(default: steps are found without)",
                 offsetof(struct ts_config, step_range)},
         {"TAPESWAP_STRICT", TS_SETTING_BOOLEAN, "0", NULL,
-                "1 makes CUDA initialisation fail on a bad setting, or a plan "
-                "that is none, instead of running without",
+                "1 makes CUDA initialisation fail on a bad setting or, in mode "
+                "plan, a plan's file that holds none, instead of running "
+                "without",
                 offsetof(struct ts_config, strict)},
         {"TAPESWAP_TIMING", TS_SETTING_CHOICE, "events", "events, cupti",
                 "how ops are timed for the profile: by pairs of events, or by "

@@ -100,7 +100,7 @@ static void print_head(const struct ts_inspection *in, const char *path)
 	                                          : "unknown device");
 	if (in->run)
 		printf("%lld steps seen, ", run_figure(in, "steps"));
-	printf("%u ops, %.3f ms (device busy %.3f)\n", p->n_ops,
+	printf("%u ops, %.3f ms as it ran (device busy %.3f)\n", p->n_ops,
 	        MS(in->step_ns), MS(in->busy_ns));
 	if (in->peak_op < p->n_ops)
 		printf("peak %s at op %u (%s)", ts_size(in->peak_bytes).text,

@@ -16,7 +16,8 @@ static int say_unread(
 {
 	if (err == -ENOMEM)
 		return ts_cli_bad(NULL, "%s: out of memory", path);
-	return ts_cli_bad("tapeswap schema profile shows the format",
+	return ts_cli_bad("what TAPESWAP_PROFILE names is wanted; tapeswap "
+	                  "schema profile shows the format",
 	        "%s: %s: %s", path, error->path, error->message);
 }
 

@@ -113,7 +113,8 @@ static void print_use(const struct ts_sweep *sweep, uint32_t arrow)
 	                                               : policy);
 	if (pages)
 		printf("   (in pages of 2 MiB where PyTorch puts its blocks a "
-		       "run takes %s for that)\n",
+		       "run takes %s for that, or a\n    little more: its own "
+		       "line \"plan: step\" says what it gets)\n",
 		        ts_size(pages).text);
 	if (replay || !strcmp(policy, TS_POLICY_NO_REPLAY))
 		printf("use: TAPESWAP_LIMIT=%" PRIu64 "MiB tapeswap run -- "
