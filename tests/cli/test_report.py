@@ -5,16 +5,14 @@ plan says. Usage: test_report.py TAPESWAP.
 """
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from html.parser import HTMLParser
 
-TAPESWAP = os.path.abspath(sys.argv[1])
+from profiled import TAPESWAP, Profiled
+
 VOID = {"meta", "path", "rect"}
 
 
@@ -48,27 +46,15 @@ class Page(HTMLParser):
         return [e for e in self.elements if e[0] == tag]
 
 
-class Report(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        cls.profile = f"{cls.folder}/profile.json"
-        cls.plan = f"{cls.folder}/plan.json"
-        cls.run_tapeswap("workload", "bert-large", "-o", cls.profile)
-        cls.run_tapeswap(
-            "plan", cls.profile, "--limit", "40%", "-o", cls.plan
-        )
-        cls.text = cls.run_tapeswap("report", cls.profile, cls.plan)
-        with open(cls.plan, encoding="utf-8") as file:
-            cls.planned = json.load(file)
+class Report(Profiled):
+    LIMIT = "40%"
 
     @classmethod
-    def run_tapeswap(cls, *arguments):
-        return subprocess.run(
-            [TAPESWAP, *arguments], check=True, capture_output=True,
-            text=True, timeout=120,
-        ).stdout
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.text = cls.put_out("report", cls.profile, cls.plan_path)
+        with open(cls.plan_path, encoding="utf-8") as file:
+            cls.planned = json.load(file)
 
     def test_needs_nothing_beside_it(self):
         page = Page(self.text)
@@ -115,10 +101,10 @@ class Report(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as file:
             json.dump(profile, file)
         for options, made in ([], True), (["--no-replay"], False):
-            self.run_tapeswap(
+            self.put_out(
                 "plan", path, "--limit", "40%", "-o", plan, *options
             )
-            trace = json.loads(self.run_tapeswap("trace", path, plan))
+            trace = json.loads(self.put_out("trace", path, plan))
             with open(plan, encoding="utf-8") as file:
                 planned = json.load(file)
             self.assertEqual(bool(planned["replays"]), made)
@@ -164,9 +150,9 @@ class Report(unittest.TestCase):
 
     def test_another_plan_is_refused(self):
         other = f"{self.folder}/other.json"
-        self.run_tapeswap("workload", "vgg-16", "-o", other)
+        self.put_out("workload", "vgg-16", "-o", other)
         done = subprocess.run(
-            [TAPESWAP, "report", other, self.plan],
+            [TAPESWAP, "report", other, self.plan_path],
             capture_output=True, text=True, timeout=60,
         )
         self.assertEqual(done.returncode, 2)

@@ -6,39 +6,21 @@ Usage: test_sweep.py TAPESWAP
 """
 
 import json
-import os
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
-TAPESWAP = os.path.abspath(sys.argv[1])
+from profiled import Profiled
+
 MIB = 2**20
 FEW = "--limits", "20%:100%:20%"
 
 
-class Sweep(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        cls.profile = f"{cls.folder}/profile.json"
-        cls.run_tapeswap("workload", "bert-large", "-o", cls.profile)
-
-    @staticmethod
-    def run_tapeswap(*arguments):
-        done = subprocess.run(
-            [TAPESWAP, *arguments], capture_output=True, text=True, timeout=60
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
+class Sweep(Profiled):
     def sweep(self, *options):
         """{(policy, limit): step or None} and the document."""
         document = json.loads(
-            self.run_tapeswap(
+            self.put_out(
                 "sweep", self.profile, "--json", *FEW, *options
             )
         )
@@ -49,14 +31,14 @@ class Sweep(unittest.TestCase):
 
     def plan(self, limit, *options):
         return json.loads(
-            self.run_tapeswap(
+            self.put_out(
                 "plan", self.profile, "--limit", str(limit), *options
             )
         )["predicted"]["step_ns"]
 
     def recommended(self, *options):
         """Limit of the line to paste, in bytes."""
-        out = self.run_tapeswap("sweep", self.profile, *FEW, *options)
+        out = self.put_out("sweep", self.profile, *FEW, *options)
         line = next(x for x in out.splitlines() if x.startswith("use: "))
         return int(re.search(r"LIMIT=(\d+)MiB", line)[1]) * MIB
 
@@ -70,7 +52,7 @@ class Sweep(unittest.TestCase):
             self.assertEqual(
                 steps[policy, limit], self.plan(limit, *options), policy
             )
-        out = self.run_tapeswap("sweep", self.profile, *FEW).splitlines()
+        out = self.put_out("sweep", self.profile, *FEW).splitlines()
         self.assertRegex(out[0], r"host [GM]iB  with replay  means$")
 
     def test_recommends_what_a_run_does(self):
@@ -93,7 +75,7 @@ class Sweep(unittest.TestCase):
             self.assertTrue(row["fits"])
             self.assertGreater(row["run_bytes"], row["peak_bytes"])
             pages = json.loads(
-                self.run_tapeswap(
+                self.put_out(
                     "plan", self.profile, "--limit", str(row["limit_bytes"]),
                     *options
                 )
@@ -129,7 +111,7 @@ class Sweep(unittest.TestCase):
         self.assertEqual({len(found) for found in bounds.values()}, {1})
 
     def test_other_policies_are_no_advice(self):
-        out = self.run_tapeswap(
+        out = self.put_out(
             "sweep", self.profile, "--policies", "swapadvisor"
         )
         self.assertNotIn("use: ", out)
@@ -138,9 +120,9 @@ class Sweep(unittest.TestCase):
     def test_bound_says_of_what(self):
         arguments = "bound", self.profile, "--limit", "50%"
         self.assertIn(
-            "that plan.json can express", self.run_tapeswap(*arguments)
+            "that plan.json can express", self.put_out(*arguments)
         )
-        document = json.loads(self.run_tapeswap(*arguments, "--json"))
+        document = json.loads(self.put_out(*arguments, "--json"))
         self.assertIn(
             "that plan.json can express", document["bound"]["scope"]
         )

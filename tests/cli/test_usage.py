@@ -7,13 +7,12 @@ files that cannot be read or written. Usage: test_usage.py TAPESWAP.
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
-TAPESWAP = os.path.abspath(sys.argv[1])
+from profiled import TAPESWAP, Profiled
+
 MANUAL = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "../../man/tapeswap.1"
 )
@@ -21,25 +20,13 @@ PAIR = ("simulate", "trace", "report")
 ONE = ("inspect", "plan", "bound", "sweep")
 
 
-class Usage(unittest.TestCase):
+class Usage(Profiled):
+    LIMIT = "50%"
+
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        cls.profile = f"{cls.folder}/profile.json"
-        cls.plan = f"{cls.folder}/plan.json"
-        for command in (
-            ["workload", "bert-large", "-o", cls.profile],
-            ["plan", cls.profile, "--limit", "50%", "-o", cls.plan],
-        ):
-            subprocess.run(
-                [TAPESWAP, *command], check=True, capture_output=True,
-                timeout=120,
-            )
-        listed = subprocess.run(
-            [TAPESWAP, "--help"], check=True, capture_output=True, text=True,
-            timeout=60,
-        ).stdout
+        super().setUpClass()
+        listed = cls.put_out("--help")
         cls.commands = re.findall(r"^  (\w+) ", listed, re.M)
 
     def run_tapeswap(self, *arguments, **more):
@@ -170,7 +157,7 @@ class Usage(unittest.TestCase):
         for command in ONE:
             for path, why in (
                 (self.folder, "Is a directory"), ("none", "No such file"),
-                (self.plan, "want 'tapeswap-profile', not 'tapeswap-plan'"),
+                (self.plan_path, "want 'tapeswap-profile', not 'tapeswap-plan'"),
             ):
                 self.check_error(
                     self.run_tapeswap(command, path, *self.limit(command)), why
@@ -184,7 +171,7 @@ class Usage(unittest.TestCase):
         with open(empty, "w", encoding="utf-8") as file:
             json.dump(profile, file)
         for command in ONE + PAIR:
-            names = [empty] + [self.plan] * (command in PAIR)
+            names = [empty] + [self.plan_path] * (command in PAIR)
             self.check_error(
                 self.run_tapeswap(command, *names, *self.limit(command)),
                 "$.ops: the step is empty", hint=False,
@@ -215,8 +202,8 @@ class Usage(unittest.TestCase):
         """Once: nobody can read them again."""
         for command in (
             ["inspect", "/dev/stdin"], ["bound", "/dev/stdin", "--limit", "9%"],
-            ["report", "/dev/stdin", self.plan],
-            ["trace", "/dev/stdin", self.plan],
+            ["report", "/dev/stdin", self.plan_path],
+            ["trace", "/dev/stdin", self.plan_path],
         ):
             with subprocess.Popen(
                 ["cat", self.profile], stdout=subprocess.PIPE
@@ -233,15 +220,15 @@ class Usage(unittest.TestCase):
             ["sweep", self.profile, "--export-csv"],
             ["sweep", self.profile, "--export-json"],
             ["sweep", self.profile, "--export-svg"],
-            ["trace", self.profile, self.plan, "-o"],
-            ["report", self.profile, self.plan, "-o"],
+            ["trace", self.profile, self.plan_path, "-o"],
+            ["report", self.profile, self.plan_path, "-o"],
             ["workload", "bert-large", "-o"],
         )
         for maker in makers:
             for path, why in (
                 ("no/such", "No such file or directory"),
                 (self.folder, "Is a directory"),
-                (f"{self.plan}/x", "Not a directory"),
+                (f"{self.plan_path}/x", "Not a directory"),
             ):
                 self.check_error(
                     self.run_tapeswap(*maker, path),
@@ -256,8 +243,8 @@ class Usage(unittest.TestCase):
             ["--help"], ["--version"], ["inspect", self.profile],
             ["inspect", self.profile, "--json"], ["schema", "plan"],
             ["bound", self.profile, "--limit", "50%"],
-            ["simulate", self.profile, self.plan], ["plan", "--help"],
-            ["report", self.profile, self.plan],
+            ["simulate", self.profile, self.plan_path], ["plan", "--help"],
+            ["report", self.profile, self.plan_path],
         ):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 done = self.run_tapeswap(*arguments, stdout=full)
@@ -275,7 +262,7 @@ class Usage(unittest.TestCase):
         """What is said does not end in the file that is made."""
         page = f"{self.folder}/page.html"
         done = self.run_tapeswap(
-            "report", self.profile, self.plan, "-o", page,
+            "report", self.profile, self.plan_path, "-o", page,
             preexec_fn=lambda: (os.close(0), os.close(1), os.close(2)),
         )
         self.assertEqual(done.returncode, 0)
@@ -295,7 +282,7 @@ class Usage(unittest.TestCase):
     def test_limits_that_nothing_has(self):
         for command in (
             ["plan", self.profile], ["bound", self.profile],
-            ["simulate", self.profile, self.plan],
+            ["simulate", self.profile, self.plan_path],
         ):
             self.check_error(
                 self.run_tapeswap(*command, "--limit", "10MiB"),

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/preload/must.h"
 #include "tests/simgpu/driver/simgpu_private.h"
 
 #define BUFFERS      6
@@ -24,16 +25,6 @@
 static pthread_t main_thread;
 static CUcontext context;
 static atomic_uint here, elsewhere, failed;
-
-static void must(CUresult rc, const char *what)
-{
-	if (rc == CUDA_SUCCESS)
-		return;
-	printf("%s: %d\n", what, (int)rc);
-	exit(1);
-}
-
-#define MUST(call) must(call, #call)
 
 /* What a profiler does for its records; threads come here in any context. */
 static void called_back(const char *name)

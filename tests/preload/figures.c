@@ -10,22 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/preload/must.h"
 #include "tests/simgpu/nvml/nvml.h"
 
 #define VERSION_2 (sizeof(nvmlMemory_v2_t) | 2u << 24)
 
 static __typeof__(&nvmlDeviceGetMemoryInfo) memory_info;
 static __typeof__(&nvmlDeviceGetMemoryInfo_v2) memory_info_v2;
-
-static void must(int status, const char *what)
-{
-	if (!status)
-		return;
-	fprintf(stderr, "%s: %d\n", what, status);
-	exit(1);
-}
-
-#define MUST(call) must((int)(call), #call)
 
 static void find(const char *way)
 {

@@ -9,22 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/preload/must.h"
+
 #define BUFFERS      5
 #define BUFFER_BYTES (4u << 20)
 #define VALUE        77
 
 static CUdeviceptr buffers[BUFFERS];
 static CUstream stream;
-
-static void must(CUresult rc, const char *what)
-{
-	if (rc == CUDA_SUCCESS)
-		return;
-	printf("%s: %d\n", what, (int)rc);
-	exit(1);
-}
-
-#define MUST(call) must(call, #call)
 
 static CUgraph captured(void)
 {

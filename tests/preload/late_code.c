@@ -13,20 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/preload/must.h"
 #include "tests/simgpu/clients/code_images.h"
 
 #define BLOCK_BYTES (32u << 20)
 #define BLOCKS      9
-
-static void must(int status, const char *what)
-{
-	if (!status)
-		return;
-	fprintf(stderr, "%s: %d\n", what, status);
-	exit(1);
-}
-
-#define MUST(call) must((int)(call), #call)
 
 /* The block is last used by the stream that captures then. */
 static void begin_capture(CUstream stream, CUdeviceptr block)

@@ -15,6 +15,7 @@
 
 #include "fake_api.h"
 #include "fake_kernel.h"
+#include "tests/preload/must.h"
 
 #define BUFFERS      6
 #define BUFFER_BYTES (4u << 20)
@@ -22,16 +23,6 @@
 #define HALF         (FLOATS / 2)
 
 static CUdeviceptr buffers[BUFFERS];
-
-static void must(int status, const char *what)
-{
-	if (!status)
-		return;
-	printf("%s: %d\n", what, status);
-	exit(1);
-}
-
-#define MUST(call) must((int)(call), #call)
 
 static void *at(int buffer)
 {

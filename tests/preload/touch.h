@@ -10,17 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/preload/must.h"
 #include "tests/simgpu/clients/code_images.h"
-
-static inline void must(CUresult rc, const char *what, int line)
-{
-	if (rc == CUDA_SUCCESS)
-		return;
-	printf("%d: %s: %d\n", line, what, (int)rc);
-	exit(1);
-}
-
-#define MUST(call) must(call, #call, __LINE__)
 
 static inline void start_touch(CUcontext *ret_context, CUfunction *ret_kernel)
 {
