@@ -319,25 +319,66 @@ static uint32_t rebuilt_from(const struct work *work,
 	               : work->view->range_of[work->view->profile.uses[at]];
 }
 
-/* A value is made again by its rebuild: one op more. */
-static void add_replay(struct work *work, const struct ts_replay *replay)
+/* A range of a block is needed, with those that the block shares. */
+static void need(struct work *work, uint32_t range, struct ts_fence *after)
+{
+	const struct ts_planned_view *view = work->view;
+
+	come(work, range);
+	ts_fence_join(after, &work->of_range[range]);
+	for (int i = 0; i < 2 && range < view->n_blocks; i++) {
+		uint32_t shared = view->shared[range][i];
+
+		if (shared == TS_NONE)
+			continue;
+		come(work, shared);
+		ts_fence_join(after, &work->of_range[shared]);
+	}
+}
+
+static void was_used(struct work *work, uint32_t range)
+{
+	const struct ts_planned_view *view = work->view;
+
+	work->of_range[range].op = work->n_ops;
+	for (int i = 0; i < 2 && range < view->n_blocks; i++)
+		if (view->shared[range][i] != TS_NONE)
+			work->of_range[view->shared[range][i]].op = work->n_ops;
+}
+
+/*
+ * Values are made again by their rebuilds: one op more each. Before the first
+ * of those that are made together all is there that any of them needs.
+ */
+static void add_replays(
+        struct work *work, const struct ts_replay *replays, uint32_t count)
 {
 	const struct ts_profile *profile = &work->view->profile;
-	const struct ts_rebuild *rebuild =
-	        &profile->rebuilds[profile->values[replay->value].rebuild];
-	uint32_t made = work->view->range_of[replay->value];
-	struct op *op = &work->ops[work->n_ops++];
+	struct ts_fence after = {0, 0, 0};
 
-	*op = (struct op){.ns = (double)replay->duration_ns};
-	for (uint32_t k = 0; k <= rebuild->n_reads; k++) {
-		uint32_t range = rebuilt_from(work, rebuild, k, made);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t value = replays[i].value;
+		const struct ts_rebuild *rebuild =
+		        &profile->rebuilds[profile->values[value].rebuild];
 
-		come(work, range);
-		ts_fence_join(&op->after, &work->of_range[range]);
+		for (uint32_t k = 0; k <= rebuild->n_reads; k++)
+			need(work,
+			        rebuilt_from(work, rebuild, k,
+			                work->view->range_of[value]),
+			        &after);
 	}
-	for (uint32_t k = 0; k <= rebuild->n_reads; k++)
-		work->of_range[rebuilt_from(work, rebuild, k, made)].op =
-		        work->n_ops;
+	for (uint32_t i = 0; i < count; i++)
+		work->ops[work->n_ops++] = (struct op){
+		        .ns = (double)replays[i].duration_ns, .after = after};
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t value = replays[i].value;
+		const struct ts_rebuild *rebuild =
+		        &profile->rebuilds[profile->values[value].rebuild];
+
+		for (uint32_t k = 0; k <= rebuild->n_reads; k++)
+			was_used(work, rebuilt_from(work, rebuild, k,
+			                       work->view->range_of[value]));
+	}
 }
 
 static int add_step(struct work *work)
@@ -348,6 +389,8 @@ static int add_step(struct work *work)
 	int rc = 0;
 
 	for (uint32_t i = 0; i < work->view->profile.n_ops && !rc; i++) {
+		uint32_t count = 0;
+
 		rc = add_moves_at(work, &move, i, OUT);
 		/* What comes has the chunks of what is gone for good, too. */
 		for (uint32_t k = work->first_death[i];
@@ -355,8 +398,10 @@ static int add_step(struct work *work)
 			go(work, work->deaths[k]);
 		if (!rc)
 			rc = add_moves_at(work, &move, i, IN);
-		for (; replay < last && replay->before_op == i; replay++)
-			add_replay(work, replay);
+		while (replay + count < last && replay[count].before_op == i)
+			count++;
+		add_replays(work, replay, count);
+		replay += count;
 		add_op(work, i);
 	}
 	/* What goes on under another name in the next step. */

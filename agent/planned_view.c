@@ -209,6 +209,7 @@ static int find_ranges(struct work *work)
 		return -ENOMEM;
 	memset(work->shared, 0xff, (blocks + 1ull) * sizeof(*work->shared));
 	view->n_ranges = blocks;
+	view->n_blocks = blocks;
 	find_lives(work);
 	for (uint32_t i = 0; i < blocks; i++)
 		cut_block(work, i);
@@ -644,7 +645,7 @@ int ts_planned_view_make(const struct ts_recording *step,
 	if (!rc)
 		rc = make_profile(&work);
 	free(work.edges);
-	free(work.shared);
+	ret_view->shared = work.shared;
 	free(work.current);
 	free(work.now);
 	free(work.seen);
@@ -664,6 +665,7 @@ void ts_planned_view_finish(struct ts_planned_view *view)
 	free(view->profile.rebuilds);
 	free(view->profile.uses);
 	free(view->ranges);
+	free(view->shared);
 	free(view->range_of);
 	free(view->dirties);
 	memset(view, 0, sizeof(*view));

@@ -35,6 +35,10 @@ struct ts_planned_view {
 	/* The blocks' own, by block, then those that blocks share. */
 	struct ts_planned_range *ranges;
 	uint32_t n_ranges;
+	/* By block, of which there are so many: the ranges at its ends that it
+	 * shares with others, or TS_NONE. */
+	uint32_t (*shared)[2];
+	uint32_t n_blocks;
 	uint32_t *range_of; /* by value */
 	/* Values, ops and uses are the view's, all else the step's. */
 	struct ts_profile profile;
