@@ -83,8 +83,92 @@ START_TEST(what_has_chunks_of_its_own_waits_for_none)
 }
 END_TEST
 
+/*
+ * Two ops and two blocks that stay, each made again once a step, the first one
+ * before op @before. The last page is away in the meantime, and comes before
+ * the second op, which has no use for it. @shares: it is the second block's.
+ */
+static uint64_t predict_replays(bool shares, uint32_t before)
+{
+	uint32_t uses[] = {0, 1}, range_of[] = {0, 1};
+	uint32_t shared[2][2] = {{TS_NONE, TS_NONE}, {TS_NONE, TS_NONE}};
+	struct ts_profile_op ops[] = {{.duration_ns = OP_NS},
+	        {.duration_ns = OP_NS, .first_read = 0, .n_reads = 2}};
+	struct ts_planned_range ranges[3];
+	struct ts_value values[] = {{.rebuild = 0}, {.rebuild = 1}};
+	struct ts_rebuild rebuilds[] = {
+	        {.duration_ns = OP_NS}, {.duration_ns = OP_NS}};
+	struct ts_planned_view view = {.ranges = ranges,
+	        .n_ranges = 3,
+	        .shared = shared,
+	        .n_blocks = 2,
+	        .range_of = range_of,
+	        .profile = {.device = {.d2h_bytes_per_s = 1000000000,
+	                            .h2d_bytes_per_s = 1000000000,
+	                            .d2h_both_bytes_per_s = 1000000000,
+	                            .h2d_both_bytes_per_s = 1000000000},
+	                .ops = ops,
+	                .n_ops = 2,
+	                .values = values,
+	                .n_values = 2,
+	                .rebuilds = rebuilds,
+	                .n_rebuilds = 2,
+	                .uses = uses,
+	                .n_uses = 2}};
+	struct ts_plan_strip strip = {.address = BASE, .pages = 3 * PAGES};
+	uint32_t chunk_of[] = {0, 1, 2, 3, 4, 5};
+	struct ts_page_plan pages = {.n_ops = 2,
+	        .page_bytes = PAGE,
+	        .strips = &strip,
+	        .n_strips = 1,
+	        .chunk_of = chunk_of,
+	        .n_pages = 3 * PAGES,
+	        .n_chunks = 3 * PAGES};
+	struct ts_planned_move moves[] = {{.op = 0, .range = 2, .copies = true},
+	        {.op = 1, .range = 2, .take = true, .copies = true}};
+	struct ts_replay replays[] = {
+	        {.before_op = before, .value = 0, .duration_ns = OP_NS},
+	        {.before_op = 1, .value = 1, .duration_ns = OP_NS}};
+	struct ts_planned_extras extras = {.moves = moves,
+	        .n_moves = 2,
+	        .replays = replays,
+	        .n_replays = 2};
+	uint64_t step_ns = 0;
+
+	for (uint32_t i = 0; i < 3; i++)
+		ranges[i] =
+		        (struct ts_planned_range){.address = BASE + i * BYTES,
+		                .bytes = BYTES,
+		                .end = 2,
+		                .idle = 2,
+		                .used = true,
+		                .before = true};
+	if (shares)
+		shared[1][0] = 2;
+	ck_assert_int_eq(
+	        ts_planned_predict(&view, &pages, &extras, &step_ns), 0);
+	return step_ns;
+}
+
+START_TEST(what_is_made_again_waits_for_pages_that_it_shares)
+{
+	ck_assert_uint_eq(predict_replays(false, 1), 4 * OP_NS);
+	/* All else goes on while the page leaves and comes back. */
+	ck_assert_uint_eq(predict_replays(true, 0), 2 * COPY_NS + OP_NS);
+}
+END_TEST
+
+START_TEST(what_is_made_together_waits_together)
+{
+	ck_assert_uint_eq(predict_replays(true, 1), 2 * COPY_NS + 2 * OP_NS);
+}
+END_TEST
+
 static void add_tests(TCase *tests)
 {
+	tcase_add_test(
+	        tests, what_is_made_again_waits_for_pages_that_it_shares);
+	tcase_add_test(tests, what_is_made_together_waits_together);
 	tcase_add_test(tests, what_comes_waits_for_what_died_in_its_chunks);
 	tcase_add_test(tests, what_has_chunks_of_its_own_waits_for_none);
 }
