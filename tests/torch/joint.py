@@ -37,7 +37,11 @@ ASKED_STEPS = 36
 TOLERANCE = 1.01
 # Of the bound, where there is room for half of the activations.
 NEAR = 1.03
-LARGE = ("gpt2-xl", "llama-7b", "vgg16", "resnet50")
+LARGE = ("bert-large", "gpt2-xl", "llama-7b", "vgg16", "resnet50")
+# Nearly all that these keep for the backward can be made again. Of ResNet-50's
+# it is 3 %: images of a batch are convolved one by one into one output, and
+# ReLU writes in place, so that values have several writers.
+PAYS = ("bert-large", "gpt2-xl", "llama-7b")
 
 
 @dataclasses.dataclass
@@ -166,10 +170,12 @@ def compared(model, shares):
     )
 
 
-def large(spec, percent):
+def large(name, spec, percent):
     """A large model with no setting for it: within the limit, the same losses,
     in the time that the plan says. What is given up is made again, and that is
-    shorter than without; none is where it does not pay."""
+    shorter than without; none is where it does not pay. Without content the
+    kernels that prove would see nothing."""
+    spec = with_settings(spec, ("SIMGPU_CONTENT", "tags"))
     unlimited = run_once(with_steps(spec, 3))
     limit = share_of_peak(unlimited.report, percent)
     spec = with_settings(
@@ -188,14 +194,15 @@ def large(spec, percent):
     expect_equal(
         found.get("made_again"), found.get("given_up"), "made again"
     )
-    if check_declined(outcome):
+    if name not in PAYS and check_declined(outcome):
         return
     check_plan(outcome, percent)
     made = outcome.plan.get("made_again")
     expect(outcome.plan["swap_bytes"] > 0, "nothing is swapped")
-    if not made:
+    if name not in PAYS and not made:
         print("  nothing is made again: it does not pay")
         return
+    expect(made, f"nothing is made again\n{outcome.err[-1000:]}")
     print(f"  {made}")
     expect(outcome.plan["replay_ns"] > 0, f"no time for {made}")
     expect(found.get("given_up"), f"nothing was given up, of {made}")
@@ -252,7 +259,7 @@ def all_cases():
     ] + [
         Case(
             f"torch/joint/large/{name}/{percent}",
-            lambda s=spec, p=percent: large(s, p),
+            lambda n=name, s=spec, p=percent: large(n, s, p),
             full=True,
             alone=True,
         )
