@@ -67,7 +67,7 @@ void ts_planned_drop(struct ts_planned_entry *entry)
 	ts_remake_end_plan(entry->number);
 	/* The next one takes its place. */
 	entry->bucket->plans--;
-	entry->bucket->pager_ns = entry->pager_ns;
+	entry->bucket->pager_ns = entry->pager_ns - entry->doubt_ns;
 	ts_planned.in_vain = entry->carried ? 0 : ts_planned.in_vain + 1;
 	ts_planned_cache_drop(&ts_planned.cache, entry);
 	atomic_store(&ts_planned.has_plan, ts_planned.cache.count);
@@ -301,7 +301,7 @@ static void replace(
         struct ts_planned_entry *old, const struct ts_planned_entry *made)
 {
 	struct ts_planned_bucket *bucket = old->bucket;
-	uint64_t pager_ns = old->pager_ns;
+	uint64_t pager_ns = old->pager_ns, doubt_ns = old->doubt_ns;
 
 	if (ts_planned.in_force == old)
 		ts_planned_end_force();
@@ -310,7 +310,7 @@ static void replace(
 	if (ts_planned.told == old && !made)
 		forget_told();
 	if (pager_ns)
-		bucket->pager_ns = pager_ns;
+		bucket->pager_ns = pager_ns - doubt_ns;
 	ts_planned_cache_drop(&ts_planned.cache, old);
 	if (!made) {
 		/* The next one takes its place. */
@@ -319,6 +319,7 @@ static void replace(
 	}
 	*old = *made;
 	old->pager_ns = pager_ns;
+	old->doubt_ns = doubt_ns;
 	old->bucket = bucket;
 	ts_planned_cache_add(&ts_planned.cache, old);
 }
@@ -407,11 +408,15 @@ static bool remake(struct ts_pager *pager, const struct ts_observed *observed,
  */
 static void doubt_pager(struct ts_planned_entry *entry, uint64_t slower_ns)
 {
-	if (entry->pager_ns)
+	if (entry->pager_ns) {
 		entry->pager_ns += slower_ns;
+		entry->doubt_ns += slower_ns;
+	}
 	if (!slower_ns ||
-	        entry->made.plan.predicted_step_ns > SURE_OF(entry->pager_ns))
+	        entry->made.plan.predicted_step_ns > SURE_OF(entry->pager_ns)) {
 		entry->pager_ns = 0;
+		entry->doubt_ns = 0;
+	}
 }
 
 bool ts_planned_remake(

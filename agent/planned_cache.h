@@ -31,6 +31,7 @@ struct ts_planned_entry {
 	struct ts_planned_drift drift;
 	uint64_t number;        /* differs from plan to plan; not 0 */
 	uint64_t pager_ns;      /* a step with the pager alone; 0: not known */
+	uint64_t doubt_ns;      /* of that: what was added, not measured */
 	uint64_t used;          /* when last; 0: there is none here */
 	unsigned int bad_steps; /* in a row, in which it did not hold */
 	/*

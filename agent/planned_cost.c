@@ -49,6 +49,12 @@ void ts_planned_cost_op(uint64_t begin_ns, bool moved)
 	state.idle_ops++;
 }
 
+void ts_planned_cost_end(uint64_t begin_ns)
+{
+	if (begin_ns)
+		ts_driver_time_stop();
+}
+
 void ts_planned_cost_step(bool left)
 {
 	uint64_t mean_ns = state.ops ? state.ns / state.ops : 0;

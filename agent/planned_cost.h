@@ -27,6 +27,9 @@ uint64_t ts_planned_cost_begin(void);
 /* An op of the step that began at @begin_ns; @moved: pages moved for it. */
 void ts_planned_cost_op(uint64_t begin_ns, bool moved);
 
+/* What began at @begin_ns is over, whether or not it was an op of the step. */
+void ts_planned_cost_end(uint64_t begin_ns);
+
 /* A step went by, or was @left: that does not count. */
 void ts_planned_cost_step(bool left);
 void ts_planned_cost_read(struct ts_planned_cost *ret);

@@ -57,9 +57,14 @@ json_t *ts_planned_status(void)
 	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
 		json_object_set_new(json, named[i].name,
 		        json_integer((json_int_t)named[i].value));
+	/* As it was measured, whatever the plan is held against. */
 	if (json && told && told->pager_ns)
 		json_object_set_new(json, "pager_step_ns",
-		        json_integer((json_int_t)told->pager_ns));
+		        json_integer(
+		                (json_int_t)(told->pager_ns - told->doubt_ns)));
+	if (json && told && told->doubt_ns)
+		json_object_set_new(json, "pager_doubt_ns",
+		        json_integer((json_int_t)told->doubt_ns));
 	if (told)
 		lap_ns = ts_planned_laps_median(told->number);
 	if (json && lap_ns)

@@ -286,6 +286,7 @@ static bool time_pager(struct ts_planned_entry *entry)
 		return true;
 	ts_planned_clock_read(&clock);
 	entry->pager_ns = clock.shortest_ns;
+	entry->doubt_ns = 0;
 	ts_planned_clock_forget();
 	if (entry->made.plan.predicted_step_ns >= entry->pager_ns) {
 		ts_planned_decline(entry, 0);
@@ -637,10 +638,9 @@ static bool take_part(struct ts_pager *pager, const struct ts_follow_op *op)
 
 /* Lock held. */
 static void follow_op(struct ts_pager *pager, struct ts_op *item,
-        const struct ts_follow_op *op)
+        const struct ts_follow_op *op, uint64_t begin_ns)
 {
 	struct ts_planned_entry *entry = ts_planned.now, *ended;
-	uint64_t begin_ns = ts_planned_cost_begin();
 
 	ts_planned.apart++;
 	if (!entry && !mend(pager, op) && !take_part(pager, op)) {
@@ -700,6 +700,16 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 	}
 }
 
+/* The driver's clock stops, too, where the op is none of the plan's. */
+static void follow_timed(struct ts_pager *pager, struct ts_op *item,
+        const struct ts_follow_op *op)
+{
+	uint64_t begin_ns = ts_planned_cost_begin();
+
+	follow_op(pager, item, op, begin_ns);
+	ts_planned_cost_end(begin_ns);
+}
+
 void ts_planned_missed(const struct ts_op *op)
 {
 	atomic_fetch_add_explicit(&ts_planned.missed, 1, memory_order_relaxed);
@@ -745,7 +755,7 @@ void ts_planned_op(struct ts_op *op)
 	} else if (ts_planned.cache.count && pager) {
 		/* Shadow steps are the pager's. */
 		if (!atomic_load(&ts_agent.capturing) && !ts_proof_is_pending())
-			follow_op(pager, op, &at);
+			follow_timed(pager, op, &at);
 		else if (ts_planned.now)
 			leave(NULL, NULL);
 	}

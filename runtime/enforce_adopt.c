@@ -96,6 +96,29 @@ static void destroy(struct ts_enforce *enforce)
 	free(enforce);
 }
 
+/* What is mapped is not as the plan has it: the next one may have it other. */
+static void forget_pages(
+        struct ts_pager *pager, const struct ts_enforce *enforce)
+{
+	for (uint32_t s = 0; s < enforce->n_strips; s++) {
+		const struct ts_plan_move *strip = &enforce->strips[s];
+		struct ts_segment *segment =
+		        ts_segment_of(&pager->segments, strip->address);
+		size_t at, end;
+
+		if (!segment)
+			continue;
+		at = (strip->address - segment->base) / pager->unit_bytes;
+		end = at + strip->pages;
+		while (at < end && at < segment->unit_count) {
+			struct ts_page *page = segment->units[at].page;
+
+			page->planned = false;
+			at = ts_page_first(page) + page->count;
+		}
+	}
+}
+
 void ts_enforce_end(struct ts_pager *pager)
 {
 	struct ts_enforce *enforce;
@@ -103,6 +126,8 @@ void ts_enforce_end(struct ts_pager *pager)
 	ts_mutex_lock(&pager->gate);
 	ts_mutex_lock(&pager->lock);
 	enforce = pager->enforce;
+	if (enforce)
+		forget_pages(pager, enforce);
 	pager->enforce = NULL;
 	ts_mutex_unlock(&pager->lock);
 	ts_mutex_unlock(&pager->gate);
@@ -332,14 +357,20 @@ static int cut_strip(struct ts_pager *pager, const struct ts_page_plan *plan,
 	size_t end = first + strip->pages;
 	int rc = 0;
 
+	/* A cut takes as long as the page has units. */
 	for (size_t at = first; at < end && !rc; at++)
-		rc = cut_at(pager, segment, at);
+		if (at == first ||
+		        begins_page(pager, plan, strip, at - first) ||
+		        ts_page_first(segment->units[at].page) == at)
+			rc = cut_at(pager, segment, at);
 	/* One past the strip's end only where one reaches over it. */
 	if (!rc && end < segment->unit_count &&
 	        ts_page_first(segment->units[end].page) != end)
 		rc = cut_at(pager, segment, end);
 	for (size_t i = 1; i < strip->pages && !rc; i++)
-		if (!begins_page(pager, plan, strip, i))
+		if (!begins_page(pager, plan, strip, i) &&
+		        ts_page_first(segment->units[first + i].page) ==
+		                first + i)
 			join_at(pager, segment, first + i);
 	return rc;
 }

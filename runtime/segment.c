@@ -212,8 +212,13 @@ void ts_page_join(struct ts_page *page)
 	page->pins |= rest->pins;
 	page->written |= rest->written;
 	ts_list_remove(&rest->list);
-	set_page(page, page->segment, ts_page_first(page),
-	        page->count + rest->count);
+	/* Not set_page(): a page of many is joined of as many. */
+	for (size_t i = 0; i < rest->count; i++)
+		rest->units[i].page = page;
+	page->count += rest->count;
+	page->end = rest->end;
+	page->bytes += rest->bytes;
+	page->live_units += rest->live_units;
 	free(rest);
 }
 

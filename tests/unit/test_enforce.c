@@ -560,6 +560,26 @@ START_TEST(pages_that_do_not_move_take_no_more_than_is_free)
 }
 END_TEST
 
+/* Once it ends no page is what a plan has there. */
+START_TEST(a_plan_that_ended_keeps_no_pages_together)
+{
+	const struct ts_segment *segment;
+	size_t planned = 0, left = 0;
+
+	start(40);
+	adopt();
+	segment = ts_segment_of(&pager->segments, model.segment);
+	for (size_t i = 0; i < segment->unit_count; i++)
+		planned += segment->units[i].page->planned;
+	ck_assert_uint_eq(planned, (LAYERS + 2) * BLOCK / PAGE);
+	ts_enforce_end(pager);
+	for (size_t i = 0; i < segment->unit_count; i++)
+		left += segment->units[i].page->planned;
+	ck_assert_uint_eq(left, 0);
+	end();
+}
+END_TEST
+
 /*
  * What came after the plan, which has all the room: its chunk is of one that
  * waits for pages of the plan, and from then on they share it.
@@ -717,6 +737,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, pages_used_off_the_plan_make_way_again);
 	tcase_add_test(tests, pages_that_do_not_move_do_not_share);
 	tcase_add_test(tests, pages_that_do_not_move_take_no_more_than_is_free);
+	tcase_add_test(tests, a_plan_that_ended_keeps_no_pages_together);
 	tcase_add_test(tests, a_page_beside_a_full_plan_maps_nothing_for_long);
 	tcase_add_test(tests, pages_in_use_do_not_leave);
 	tcase_add_test(tests, pages_that_want_one_chunk_lose_nothing);
