@@ -304,6 +304,9 @@ static int search_with(struct ts_planned_work *work, uint64_t scratch, int rc,
 	return 0;
 }
 
+/* So often it is tried with half as much in vain before it goes on faster. */
+#define HALVES_IN_VAIN 2
+
 /*
  * More scratch has more values made again, and leaves less memory for all of
  * them: as much as there may be is tried, and ever less down to none.
@@ -314,6 +317,8 @@ static int search_more(
 	const struct ts_replay_candidates *all = work->step->candidates;
 	uint64_t most = work->step->survey->limit_bytes / SCRATCH_PART;
 	uint64_t kept_ns = rc ? 0 : plan->plan.predicted_step_ns;
+	uint64_t best_ns = rc ? UINT64_MAX : kept_ns;
+	unsigned int vain = 0;
 
 	if (!all || !all->count)
 		return rc;
@@ -323,8 +328,16 @@ static int search_more(
 
 		rc = search_with(work, scratch, rc, plan);
 		last = !scratch;
+		if (!rc && plan->plan.predicted_step_ns < best_ns)
+			vain = 0;
+		else
+			vain++;
+		if (!rc)
+			best_ns = plan->plan.predicted_step_ns;
+		most /= vain > HALVES_IN_VAIN ? 8 : 2;
 		/* Not the same once more. */
-		most = scratch && scratch <= most / 8 ? scratch - 1 : most / 8;
+		if (scratch && scratch <= most)
+			most = scratch - 1;
 	}
 	if (!rc)
 		plan->kept_ns = kept_ns;
