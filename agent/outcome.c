@@ -61,6 +61,8 @@ static const char *why_not(enum ts_proof_outcome proof)
 	}
 	if (plan.replays)
 		return "no step went by the plan for it";
+	if (ts_agent.config.mode == TS_MODE_PLAN && !plan.weighed && plan.turns)
+		return "blocks take turns from step to step";
 	if (ts_agent.config.mode == TS_MODE_PLAN && !plan.weighed)
 		return "no plan could use it";
 	return "it would not pay";

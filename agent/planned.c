@@ -501,6 +501,8 @@ void ts_planned_proved(const struct ts_observed *observed, bool demoted)
 		old = NULL;
 	}
 	/* What may be made again is known of single steps only. */
+	if (candidates.count && observed->cycle)
+		ts_planned.figures.in_turns++;
 	if (pager && old && candidates.count && !observed->cycle)
 		made = replace_plan(pager, observed, &candidates, old);
 	else if (pager && !old && (candidates.count || demoted))

@@ -50,6 +50,8 @@ struct ts_planned_figures {
 	uint64_t astray;  /* pages on them that could not come in time */
 	uint64_t weighed; /* with values made again, against others */
 	uint64_t replays; /* of these: that took another one's place */
+	/* Or might have been, were it known of several steps as one. */
+	uint64_t in_turns;
 	/*
 	 * Steps by it that came right after two others, and the VMM calls from
 	 * the end of the step before to their ends.
@@ -69,6 +71,7 @@ struct ts_planned_outcome {
 	uint64_t step_ns, predicted_ns;
 	bool weighed; /* plans with values made again were, against others */
 	bool replays; /* one took another's place */
+	bool turns;   /* none could: steps take turns in where blocks lie */
 };
 
 /* At the end. */

@@ -17,7 +17,8 @@ void ts_planned_outcome(struct ts_planned_outcome *ret)
 
 	*ret = (struct ts_planned_outcome){.steps = ts_planned.figures.steps,
 	        .weighed = ts_planned.figures.weighed,
-	        .replays = ts_planned.figures.replays};
+	        .replays = ts_planned.figures.replays,
+	        .turns = ts_planned.figures.in_turns};
 	ret->step_ns = told ? ts_planned_laps_median(told->number) : 0;
 	if (ret->step_ns)
 		ret->predicted_ns = told->made.plan.predicted_step_ns;

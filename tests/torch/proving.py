@@ -294,6 +294,29 @@ def asked_again(spec, percent):
     expect(given_up[1] >= 2 * given_up[0] > 0, f"given up: {given_up}")
 
 
+def told(steps, mode, why):
+    """Why nothing was made again, or that some was, is said at the end."""
+    outcome = run(
+        Spec(
+            WORKLOADS / "ordinary.py",
+            ("mlp", "--steps", steps),
+            limit="700MiB",
+            settings=(
+                ("SIMGPU_CONTENT", "tags"),
+                ("TAPESWAP_MODE", mode),
+                ("TAPESWAP_REPLAY", "1"),
+            ),
+        )
+    )
+    remade = outcome.status.get("remade")
+    expect_equal(remade is None, why is not None, f"{remade}")
+    if remade:
+        words = f"{remade['made_again']} values made again"
+    else:
+        words = f"nothing made again: {why}"
+    expect(f"; {words}" in outcome.err, f"not {words}\n{outcome.err[-600:]}")
+
+
 def looked_again(spec, percent, unstable):
     """Every few steps all is tried once more. What began to come out otherwise
     (@unstable, as SIMGPU_UNSTABLE has it) is found, and planned for no more."""
@@ -328,6 +351,13 @@ def looked_again(spec, percent, unstable):
         expect(part not in name, f"{name} is launched again by the plan")
 
 
+# Steps, mode, and what is said then; None: some are made again.
+TOLD = (
+    (3, "plan", "no step was known"),
+    (8, "cap", "the proof did not end"),
+    (40, "plan", "blocks take turns from step to step"),
+    (40, "cap", None),
+)
 # What checked.py's layers have, and verdicts on parts of kernels' names.
 KEPT = {
     "norm": {
@@ -460,6 +490,14 @@ def all_cases():
             lambda: by_plan(mini, "tags", 40, without=False),
         ),
         Case("torch/remade/asked", lambda: asked(longest, 40)),
+        *(
+            Case(
+                f"torch/remade/told/{steps}-{mode}",
+                lambda s=steps, m=mode, w=why: told(s, m, w),
+                full=True,
+            )
+            for steps, mode, why in TOLD
+        ),
         Case(
             "torch/remade/asked-again",
             lambda: asked_again(longest, 40),
