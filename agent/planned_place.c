@@ -279,9 +279,18 @@ int ts_planned_place(struct ts_planned_work *work, const struct ts_graph *g,
 	if (!rc)
 		rc = hold_all(work, g);
 	if (!rc)
-		rc = ts_page_plan_make(survey->segments, survey->n_segments,
-		        work->holds, work->n_holds, survey->page_bytes,
-		        work->n_ops, work->run.n_ticks, &made->pages);
+		rc = ts_page_plan_find(
+		        &(struct ts_page_plan_input){
+		                .segments = survey->segments,
+		                .n_segments = survey->n_segments,
+		                .holds = work->holds,
+		                .n_holds = work->n_holds,
+		                .page_bytes = survey->page_bytes,
+		                .n_ops = work->n_ops,
+		                .n_ticks = work->run.n_ticks,
+		                .most_chunks = work->chunks_bytes /
+		                               survey->page_bytes},
+		        &made->pages);
 	if (!rc)
 		rc = list_moves(work, g, made);
 	if (!rc)

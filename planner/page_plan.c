@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "planner/page_plan.h"
 #include "planner/packing.h"
+#include "planner/tenants.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,6 +37,8 @@ struct work {
 	uint32_t *first_page; /* by run */
 	uint32_t n_runs;
 	struct span *spans; /* of the runs; slots, once they are numbered */
+	/* The same of a static plan: slots of ops, and ticks of copies. */
+	struct ts_tenant_span *tenants;
 	uint32_t n_spans;
 	uint32_t n_slots;
 	/* The runs as packing sees them, the step cut open somewhere. */
@@ -338,14 +341,34 @@ static uint32_t spans_of(const struct ts_page_plan *plan,
 	return kept;
 }
 
-static bool same_spans(
-        const struct work *work, const struct span *spans, uint32_t n)
+/* The same where pages keep their chunks: the ops that they are there for. */
+static uint32_t stays_of(
+        const struct work *work, const struct ts_plan_strip *strip, uint32_t at)
+{
+	for (uint32_t i = 0; i < strip->n_stays; i++) {
+		const struct ts_plan_stay *stay =
+		        &work->plan->stays[strip->first_stay + i];
+
+		work->spans[at + i] =
+		        (struct span){stay->take_op, stay->release_op};
+		work->tenants[at + i] =
+		        (struct ts_tenant_span){.from_tick = stay->from_tick,
+		                .free_tick = stay->free_tick};
+	}
+	return strip->n_stays;
+}
+
+/* As the last run has them? */
+static bool same_spans(const struct work *work, uint32_t n)
 {
 	const struct ts_pack_run *last = &work->runs[work->n_runs - 1];
 
 	return work->n_runs && last->n_spans == n &&
-	       !memcmp(work->spans + last->first_span, spans,
-	               n * sizeof(*spans));
+	       !memcmp(work->spans + last->first_span,
+	               work->spans + work->n_spans, n * sizeof(struct span)) &&
+	       !memcmp(work->tenants + last->first_span,
+	               work->tenants + work->n_spans,
+	               n * sizeof(struct ts_tenant_span));
 }
 
 static int make_runs(struct work *work)
@@ -359,18 +382,21 @@ static int make_runs(struct work *work)
 	work->turned = malloc(strips * sizeof(*work->turned));
 	work->first_page = malloc(strips * sizeof(*work->first_page));
 	work->spans = malloc(spans * sizeof(*work->spans));
+	work->tenants = calloc(spans, sizeof(*work->tenants));
 	/* Where the step is cut open one span of each run may become two. */
 	work->turned_spans =
 	        malloc((spans + strips) * sizeof(*work->turned_spans));
 	if (!work->runs || !work->turned || !work->first_page || !work->spans ||
-	        !work->turned_spans)
+	        !work->tenants || !work->turned_spans)
 		return -ENOMEM;
 	for (uint32_t s = 0; s < plan->n_strips; s++) {
 		const struct ts_plan_strip *strip = &plan->strips[s];
 		struct span *own = work->spans + work->n_spans;
-		uint32_t n = spans_of(plan, strip, own);
+		uint32_t n = work->in->may_remap
+		                     ? spans_of(plan, strip, own)
+		                     : stays_of(work, strip, work->n_spans);
 
-		if (same_spans(work, own, n)) {
+		if (same_spans(work, n)) {
 			work->runs[work->n_runs - 1].count += strip->pages;
 			continue;
 		}
@@ -415,7 +441,8 @@ static int number_slots(struct work *work)
 	if (!ticks)
 		return -ENOMEM;
 	ticks[n++] = 0;
-	ticks[n++] = work->plan->n_ticks;
+	ticks[n++] =
+	        work->in->may_remap ? work->plan->n_ticks : work->plan->n_ops;
 	for (uint32_t i = 0; i < work->n_spans; i++) {
 		ticks[n++] = work->spans[i].from;
 		ticks[n++] = work->spans[i].end;
@@ -430,6 +457,8 @@ static int number_slots(struct work *work)
 
 		span->from = slot_of(ticks, kept, span->from);
 		span->end = slot_of(ticks, kept, span->end);
+		work->tenants[i].from = span->from;
+		work->tenants[i].end = span->end;
 	}
 	free(ticks);
 	return 0;
@@ -517,19 +546,9 @@ static uint32_t most_chunks(const struct work *work)
 	uint64_t peak = work->plan->peak_pages,
 	         most = peak + peak / SPARE_SHARE;
 
-	if (!work->in->may_remap)
-		return TS_PACK_STATIC;
 	if (most > work->in->most_chunks)
 		most = work->in->most_chunks;
 	return (uint32_t)(most > peak ? most : peak);
-}
-
-/* What a packing is judged by: chunks, or pages that are mapped anew. */
-static uint64_t cost_of(
-        const struct work *work, const struct ts_packing *packing)
-{
-	return work->in->may_remap ? packing->remaps + packing->moves
-	                           : packing->n_chunks - work->plan->peak_pages;
 }
 
 /*
@@ -563,17 +582,16 @@ static int find_packing(struct work *work, struct ts_packing *ret_packing)
 			ts_packing_finish(&best);
 			return err;
 		}
-		if (cost_of(work, &packing) < least) {
+		if (packing.remaps + packing.moves < least) {
 			ts_packing_finish(&best);
 			best = packing;
-			least = cost_of(work, &packing);
+			least = packing.remaps + packing.moves;
 		} else {
 			ts_packing_finish(&packing);
 		}
 		if (!least || work->n_slots > MANY_SLOTS)
 			break;
-		if (work->in->may_remap)
-			input.most_sent = least + least / SENT_SHARE;
+		input.most_sent = least + least / SENT_SHARE;
 	}
 	*ret_packing = best;
 	return 0;
@@ -603,8 +621,19 @@ static int find_joints(struct ts_page_plan *plan)
 static int assign_all(struct work *work)
 {
 	struct ts_page_plan *plan = work->plan;
+	struct ts_tenants_input input = {.runs = work->runs,
+	        .n_runs = work->n_runs,
+	        .spans = work->tenants,
+	        .n_slots = work->n_slots,
+	        .n_ticks = plan->n_ticks,
+	        .most_chunks = UINT32_MAX};
 	struct ts_packing packing;
-	int err = find_packing(work, &packing);
+	int err;
+
+	if (work->in->most_chunks && work->in->most_chunks < UINT32_MAX)
+		input.most_chunks = (uint32_t)work->in->most_chunks;
+	err = work->in->may_remap ? find_packing(work, &packing)
+	                          : ts_tenants_pack(&input, &packing);
 
 	if (err)
 		return err;
@@ -675,6 +704,7 @@ int ts_page_plan_find(
 	free(work.runs);
 	free(work.first_page);
 	free(work.spans);
+	free(work.tenants);
 	free(work.turned);
 	free(work.turned_spans);
 	if (err)

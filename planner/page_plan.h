@@ -79,7 +79,10 @@ struct ts_page_plan_input {
 	uint32_t n_ops, n_ticks;
 	/*
 	 * Pages may be mapped anew, to do with the peak's chunks and a few
-	 * more, at most these (the peak's whatever it says).
+	 * more, at most most_chunks (the peak's whatever it says). Else
+	 * most_chunks are there (0: any number): where they do not suffice for
+	 * the ticks, pages share one that are not there for the same op, and
+	 * whose copies wait for one another.
 	 */
 	bool may_remap;
 	uint64_t most_chunks;
@@ -97,7 +100,8 @@ const struct ts_plan_segment *ts_plan_segment_at(
 int ts_page_plan_find(
         const struct ts_page_plan_input *input, struct ts_page_plan *ret_plan);
 
-/* The same of a static plan for holds in @segments. */
+/* The same of a static plan for holds in @segments, with any chunks it needs.
+ */
 int ts_page_plan_make(const struct ts_plan_segment *segments,
         uint32_t n_segments, const struct ts_plan_hold *holds, uint32_t n_holds,
         uint64_t page_bytes, uint32_t n_ops, uint32_t n_ticks,

@@ -248,6 +248,79 @@ START_TEST(pages_together_do_not)
 }
 END_TEST
 
+static void plan_with(const struct ts_plan_hold *holds, uint32_t n,
+        uint32_t most_chunks, struct ts_page_plan *plan)
+{
+	const struct ts_page_plan_input input = {.segments = &segment,
+	        .n_segments = 1,
+	        .holds = holds,
+	        .n_holds = n,
+	        .page_bytes = PAGE,
+	        .n_ops = 100,
+	        .n_ticks = 1000,
+	        .most_chunks = most_chunks};
+
+	ck_assert_int_eq(ts_page_plan_find(&input, plan), 0);
+}
+
+START_TEST(where_chunks_are_short_copies_wait_for_one_another)
+{
+	const struct ts_plan_hold holds[] = {
+	        hold(0, 4, 0, 40, 450), hold(10, 4, 40, 100, 1000)};
+	struct ts_page_plan plan;
+
+	plan_with(holds, 2, 8, &plan);
+	ck_assert_uint_eq(plan.n_chunks, 8);
+	ts_page_plan_finish(&plan);
+	/* As far as there are some nobody waits. */
+	plan_with(holds, 2, 6, &plan);
+	ck_assert_uint_eq(plan.n_chunks, 6);
+	ts_page_plan_finish(&plan);
+	plan_with(holds, 2, 4, &plan);
+	ck_assert_uint_eq(plan.n_chunks, 4);
+	ck_assert_uint_eq(plan.peak_pages, 4);
+	/* When the copies begin and end is told as it was. */
+	ck_assert_uint_eq(plan.stays[0].free_tick, 450);
+	ck_assert_uint_eq(plan.stays[1].from_tick, 400);
+	ts_page_plan_finish(&plan);
+	/* What one op uses has chunks apart, however few there are. */
+	plan_with((const struct ts_plan_hold[]){holds[0],
+	                  hold(10, 4, 39, 100, 1000)},
+	        2, 4, &plan);
+	ck_assert_uint_eq(plan.n_chunks, 8);
+	ck_assert_uint_eq(plan.peak_pages, 8);
+	ts_page_plan_finish(&plan);
+}
+END_TEST
+
+START_TEST(who_waits_least_shares)
+{
+	/* The third comes while both others are being copied out. */
+	const struct ts_plan_hold holds[] = {hold(0, 1, 0, 40, 480),
+	        hold(10, 1, 0, 39, 420), hold(20, 1, 41, 90, 1000)};
+	struct ts_page_plan plan;
+
+	plan_with(holds, 3, 2, &plan);
+	ck_assert_uint_eq(plan.n_chunks, 2);
+	ck_assert_uint_eq(chunk_of(&plan, 20), chunk_of(&plan, 10));
+	ts_page_plan_finish(&plan);
+}
+END_TEST
+
+START_TEST(what_waits_for_the_step_before_waits_too)
+{
+	/* The copy out of the first ends in the next step. */
+	const struct ts_plan_hold holds[] = {hold(0, 1, 50, 100, 1100),
+	        hold(10, 1, 50, 80, 820), hold(20, 1, 5, 40, 400)};
+	struct ts_page_plan plan;
+
+	plan_with(holds, 3, 2, &plan);
+	ck_assert_uint_eq(plan.n_chunks, 2);
+	ck_assert_uint_eq(chunk_of(&plan, 20), chunk_of(&plan, 10));
+	ts_page_plan_finish(&plan);
+}
+END_TEST
+
 START_TEST(what_ends_in_the_next_step_keeps_its_chunk_there)
 {
 	/* Its copy out ends at tick 100 of the step after. */
@@ -329,8 +402,8 @@ START_TEST(nonsense_is_refused)
 }
 END_TEST
 
-/* No chunk has two pages at a time, whatever comes. */
-static void check_apart(const struct ts_page_plan *plan)
+/* No chunk has two pages at a time, or at least not for one op. */
+static void check_apart(const struct ts_page_plan *plan, bool by_ops)
 {
 	uint32_t *owner = calloc(plan->n_chunks * 1000ull, sizeof(*owner));
 
@@ -345,8 +418,12 @@ static void check_apart(const struct ts_page_plan *plan)
 				const struct ts_plan_stay *stay =
 				        &plan->stays[strip->first_stay + i];
 
-				for (uint32_t t = stay->from_tick;
-				        t < stay->free_tick; t++) {
+				uint32_t t = by_ops ? stay->take_op
+				                    : stay->from_tick;
+				uint32_t end = by_ops ? stay->release_op
+				                      : stay->free_tick;
+
+				for (; t < end; t++) {
 					uint32_t *at = &owner[chunk * 1000ull +
 					                      t % 1000];
 
@@ -363,6 +440,7 @@ START_TEST(random_holds_never_meet)
 {
 	struct ts_plan_hold holds[60];
 	struct ts_page_plan plan;
+	uint32_t any;
 
 	srand(7 + _i);
 	for (uint32_t i = 0; i < 60; i++) {
@@ -377,7 +455,13 @@ START_TEST(random_holds_never_meet)
 	}
 	plan_for(holds, 60, &plan);
 	ck_assert_uint_ge(plan.n_chunks, plan.peak_pages);
-	check_apart(&plan);
+	check_apart(&plan, false);
+	any = plan.n_chunks;
+	ts_page_plan_finish(&plan);
+	plan_with(holds, 60, any - any / 8, &plan);
+	ck_assert_uint_ge(plan.n_chunks, plan.peak_pages);
+	ck_assert_uint_le(plan.n_chunks, any);
+	check_apart(&plan, true);
 	ts_page_plan_finish(&plan);
 }
 END_TEST
@@ -533,6 +617,10 @@ static void add_tests(TCase *tcase)
 	tcase_add_test(tcase, plans_used_longest_ago_go_first);
 	tcase_add_test(tcase, pages_apart_in_time_share_a_chunk);
 	tcase_add_test(tcase, pages_together_do_not);
+	tcase_add_test(
+	        tcase, where_chunks_are_short_copies_wait_for_one_another);
+	tcase_add_test(tcase, who_waits_least_shares);
+	tcase_add_test(tcase, what_waits_for_the_step_before_waits_too);
 	tcase_add_test(tcase, what_ends_in_the_next_step_keeps_its_chunk_there);
 	tcase_add_test(tcase, a_page_comes_back_to_its_chunk);
 	tcase_add_test(tcase, a_shared_page_stays_for_both);
