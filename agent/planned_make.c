@@ -222,6 +222,37 @@ static int hunt_down(struct ts_planned_work *work, const struct ts_graph *g,
 	return hunt.fits ? 0 : -ENOSPC;
 }
 
+/*
+ * Where no page waits for the one that had its chunk before, or where some do
+ * if there are not chunks enough for that. Less for the planner's values, or
+ * waits: what costs less is seen when both are there.
+ */
+static int hunt_both(struct ts_planned_work *work, const struct ts_graph *g,
+        uint64_t chunks, struct ts_planned_plan *ret)
+{
+	uint64_t least_chunks = work->least_chunks;
+	struct ts_planned_plan other;
+	int rc;
+
+	work->apart = true;
+	rc = hunt_down(work, g, chunks, ret);
+	work->apart = false;
+	if (!rc && ret->moving_bytes == work->chunks_bytes)
+		return 0;
+	work->least_chunks = least_chunks;
+	if (rc)
+		return hunt_down(work, g, chunks, ret);
+	if (hunt_down(work, g, chunks, &other))
+		return 0;
+	if (other.plan.predicted_step_ns < ret->plan.predicted_step_ns) {
+		ts_planned_plan_finish(ret);
+		*ret = other;
+	} else {
+		ts_planned_plan_finish(&other);
+	}
+	return 0;
+}
+
 static int search(struct ts_planned_work *work, const struct ts_graph *g,
         struct ts_planned_plan *ret)
 {
@@ -235,7 +266,7 @@ static int search(struct ts_planned_work *work, const struct ts_graph *g,
 	if (rc) {
 		int offered_rc = rc;
 
-		rc = hunt_down(work, g, chunks, ret);
+		rc = hunt_both(work, g, chunks, ret);
 		if (rc)
 			return rc;
 		/* Plans that had less for pages have the same bound. */

@@ -23,6 +23,7 @@ struct ts_planned_work {
 	bool replays;              /* it may have values made again */
 	uint64_t scratch_bytes;    /* for these */
 	uint64_t chunks_bytes;     /* of all chunks there are */
+	bool apart;                /* no page waits for a chunk of another */
 	uint64_t least_chunks;     /* of plans that need more than these */
 	struct ts_planned_move *moves;
 	uint32_t n_moves;

@@ -288,8 +288,11 @@ int ts_planned_place(struct ts_planned_work *work, const struct ts_graph *g,
 		                .page_bytes = survey->page_bytes,
 		                .n_ops = work->n_ops,
 		                .n_ticks = work->run.n_ticks,
-		                .most_chunks = work->chunks_bytes /
-		                               survey->page_bytes},
+		                .most_chunks =
+		                        work->apart
+		                                ? 0
+		                                : work->chunks_bytes /
+		                                          survey->page_bytes},
 		        &made->pages);
 	if (!rc)
 		rc = list_moves(work, g, made);

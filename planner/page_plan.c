@@ -341,7 +341,13 @@ static uint32_t spans_of(const struct ts_page_plan *plan,
 	return kept;
 }
 
-/* The same where pages keep their chunks: the ops that they are there for. */
+/* Do pages wait for one another where there are not chunks enough? */
+static bool may_wait(const struct ts_page_plan_input *in)
+{
+	return !in->may_remap && in->most_chunks;
+}
+
+/* The same where they do: the ops that they are there for. */
 static uint32_t stays_of(
         const struct work *work, const struct ts_plan_strip *strip, uint32_t at)
 {
@@ -392,9 +398,9 @@ static int make_runs(struct work *work)
 	for (uint32_t s = 0; s < plan->n_strips; s++) {
 		const struct ts_plan_strip *strip = &plan->strips[s];
 		struct span *own = work->spans + work->n_spans;
-		uint32_t n = work->in->may_remap
-		                     ? spans_of(plan, strip, own)
-		                     : stays_of(work, strip, work->n_spans);
+		uint32_t n = may_wait(work->in)
+		                     ? stays_of(work, strip, work->n_spans)
+		                     : spans_of(plan, strip, own);
 
 		if (same_spans(work, n)) {
 			work->runs[work->n_runs - 1].count += strip->pages;
@@ -442,7 +448,7 @@ static int number_slots(struct work *work)
 		return -ENOMEM;
 	ticks[n++] = 0;
 	ticks[n++] =
-	        work->in->may_remap ? work->plan->n_ticks : work->plan->n_ops;
+	        may_wait(work->in) ? work->plan->n_ops : work->plan->n_ticks;
 	for (uint32_t i = 0; i < work->n_spans; i++) {
 		ticks[n++] = work->spans[i].from;
 		ticks[n++] = work->spans[i].end;
@@ -546,9 +552,19 @@ static uint32_t most_chunks(const struct work *work)
 	uint64_t peak = work->plan->peak_pages,
 	         most = peak + peak / SPARE_SHARE;
 
+	if (!work->in->may_remap)
+		return TS_PACK_STATIC;
 	if (most > work->in->most_chunks)
 		most = work->in->most_chunks;
 	return (uint32_t)(most > peak ? most : peak);
+}
+
+/* What a packing is judged by: chunks, or pages that are mapped anew. */
+static uint64_t cost_of(
+        const struct work *work, const struct ts_packing *packing)
+{
+	return work->in->may_remap ? packing->remaps + packing->moves
+	                           : packing->n_chunks - work->plan->peak_pages;
 }
 
 /*
@@ -582,16 +598,17 @@ static int find_packing(struct work *work, struct ts_packing *ret_packing)
 			ts_packing_finish(&best);
 			return err;
 		}
-		if (packing.remaps + packing.moves < least) {
+		if (cost_of(work, &packing) < least) {
 			ts_packing_finish(&best);
 			best = packing;
-			least = packing.remaps + packing.moves;
+			least = cost_of(work, &packing);
 		} else {
 			ts_packing_finish(&packing);
 		}
 		if (!least || work->n_slots > MANY_SLOTS)
 			break;
-		input.most_sent = least + least / SENT_SHARE;
+		if (work->in->may_remap)
+			input.most_sent = least + least / SENT_SHARE;
 	}
 	*ret_packing = best;
 	return 0;
@@ -630,10 +647,10 @@ static int assign_all(struct work *work)
 	struct ts_packing packing;
 	int err;
 
-	if (work->in->most_chunks && work->in->most_chunks < UINT32_MAX)
+	if (work->in->most_chunks < UINT32_MAX)
 		input.most_chunks = (uint32_t)work->in->most_chunks;
-	err = work->in->may_remap ? find_packing(work, &packing)
-	                          : ts_tenants_pack(&input, &packing);
+	err = may_wait(work->in) ? ts_tenants_pack(&input, &packing)
+	                         : find_packing(work, &packing);
 
 	if (err)
 		return err;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Spans that may be looked at for one order, and when there is no next one. */
-#define MAX_WORK    (UINT64_C(1) << 30)
+#define MAX_WORK    (UINT64_C(1) << 27)
 #define ENOUGH_WORK (UINT64_C(1) << 24)
 
 /* So often everyone looks for a better place. */
