@@ -222,6 +222,9 @@ static int hunt_down(struct ts_planned_work *work, const struct ts_graph *g,
 	return hunt.fits ? 0 : -ENOSPC;
 }
 
+/* There is little to gain by more for the planner's values. */
+#define ALMOST_OF(bytes) ((bytes) / 100 * 98)
+
 /*
  * Where no page waits for the one that had its chunk before, or where some do
  * if there are not chunks enough for that. Less for the planner's values, or
@@ -237,7 +240,7 @@ static int hunt_both(struct ts_planned_work *work, const struct ts_graph *g,
 	work->apart = true;
 	rc = hunt_down(work, g, chunks, ret);
 	work->apart = false;
-	if (!rc && ret->moving_bytes == work->chunks_bytes)
+	if (!rc && ret->moving_bytes >= ALMOST_OF(work->chunks_bytes))
 		return 0;
 	work->least_chunks = least_chunks;
 	if (rc)

@@ -2,8 +2,8 @@
 /*
  * Runs of pages take chunks one after the other, in several orders, the best of
  * which counts: those that suit without anybody waiting, the tightest first,
- * then new ones, then those that wait least. Then whoever waits, and whoever
- * has a chunk that is not there, looks for a better one among the others.
+ * then new ones, then those that wait least. Where all are there, each then
+ * looks for a better one among the others.
  */
 #include "planner/tenants.h"
 
@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Spans that may be looked at for one order, and when there is no next one. */
-#define MAX_WORK    (UINT64_C(1) << 27)
-#define ENOUGH_WORK (UINT64_C(1) << 24)
+/* What may be looked at for one order, and when there is no next one: spans,
+ * groups that are sorted, tenants that may have to go. */
+#define MAX_WORK    (UINT64_C(1) << 25)
+#define ENOUGH_WORK (UINT64_C(1) << 23)
 
 /* So often everyone looks for a better place. */
 #define ROUNDS 4
@@ -42,7 +43,7 @@ struct work {
 	uint32_t n_groups, groups_room, n_chunks;
 	struct candidate *list;
 	uint32_t list_room;
-	uint64_t looked, most; /* at spans, and at most */
+	uint64_t looked, most; /* as MAX_WORK counts */
 	/* The tightest chunks are taken, however long somebody waits. */
 	bool tight;
 };
@@ -173,6 +174,7 @@ static int64_t find_groups(struct work *w, const struct ts_pack_run *run)
 		w->list[n].group = i;
 		n += suits(w, &w->groups[i], run, &w->list[n]);
 	}
+	w->looked += n;
 	qsort(w->list, n, sizeof(*w->list), w->tight ? by_room : by_wait);
 	return n;
 }
@@ -319,6 +321,7 @@ static void take_out(struct work *w, uint32_t run)
 		for (uint32_t k = 0; k < group->n; k++)
 			if (group->tenants[k].run != run)
 				group->tenants[kept++] = group->tenants[k];
+		w->looked += group->n;
 		group->n = kept;
 	}
 }
