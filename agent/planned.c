@@ -472,9 +472,14 @@ static bool remake_moved(struct ts_pager *pager,
 {
 	unsigned int in_vain = old->carried ? 0 : ts_planned.in_vain + 1;
 
-	if (in_vain >= PLANS_IN_VAIN_MAX ||
-	        !remake(pager, observed, candidates, old,
-	                old->declined ? old->pager_ns : UINT64_MAX))
+	if (in_vain >= PLANS_IN_VAIN_MAX) {
+		/* No step may go by it any more. */
+		if (old->misplaced)
+			ts_planned_drop(old);
+		return false;
+	}
+	if (!remake(pager, observed, candidates, old,
+	            old->declined ? old->pager_ns : UINT64_MAX))
 		return false;
 	ts_planned.in_vain = in_vain;
 	ts_planned.restless = 0;

@@ -340,6 +340,7 @@ static int search_with(struct ts_planned_work *work, uint64_t scratch, int rc,
 
 /* So often it is tried with half as much in vain before it goes on faster. */
 #define HALVES_IN_VAIN 2
+#define SCRATCHES_MAX  8
 
 /*
  * More scratch has more values made again, and leaves less memory for all of
@@ -352,13 +353,15 @@ static int search_more(
 	uint64_t most = work->step->survey->limit_bytes / SCRATCH_PART;
 	uint64_t kept_ns = rc ? 0 : plan->plan.predicted_step_ns;
 	uint64_t best_ns = rc ? UINT64_MAX : kept_ns;
-	unsigned int vain = 0;
+	unsigned int vain = 0, tries = 0;
 
 	if (!all || !all->count)
 		return rc;
 	work->replays = true;
 	for (bool last = false; !last;) {
-		uint64_t scratch = next_scratch(all, most);
+		/* The program waits: the last one goes without. */
+		uint64_t scratch =
+		        ++tries < SCRATCHES_MAX ? next_scratch(all, most) : 0;
 
 		rc = search_with(work, scratch, rc, plan);
 		last = !scratch;

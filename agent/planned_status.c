@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/base/log.h"
@@ -10,19 +11,6 @@
 /* Who wants the plan's file waits for other threads a second at most. */
 #define LOCK_TRIES   1000
 #define LOCK_WAIT_US 1000
-
-void ts_planned_outcome(struct ts_planned_outcome *ret)
-{
-	const struct ts_planned_entry *told = ts_planned.told;
-
-	*ret = (struct ts_planned_outcome){.steps = ts_planned.figures.steps,
-	        .weighed = ts_planned.figures.weighed,
-	        .replays = ts_planned.figures.replays,
-	        .turns = ts_planned.figures.in_turns};
-	ret->step_ns = told ? ts_planned_laps_median(told->number) : 0;
-	if (ret->step_ns)
-		ret->predicted_ns = told->made.plan.predicted_step_ns;
-}
 
 json_t *ts_planned_status(void)
 {
@@ -113,18 +101,40 @@ static json_t *plan_json(void)
 	return root;
 }
 
+/* At exit a thread may hold the lock that never comes back. */
+static bool lock_for_end(void)
+{
+	for (int i = 0; ts_planned.on && i < LOCK_TRIES; i++) {
+		if (ts_mutex_try_lock(&ts_planned.lock))
+			return true;
+		usleep(LOCK_WAIT_US);
+	}
+	return false;
+}
+
+void ts_planned_outcome(struct ts_planned_outcome *ret)
+{
+	const struct ts_planned_entry *told;
+
+	memset(ret, 0, sizeof(*ret));
+	if (!lock_for_end())
+		return;
+	told = ts_planned.told;
+	*ret = (struct ts_planned_outcome){.steps = ts_planned.figures.steps,
+	        .weighed = ts_planned.figures.weighed,
+	        .replays = ts_planned.figures.replays,
+	        .turns = ts_planned.figures.in_turns};
+	ret->step_ns = told ? ts_planned_laps_median(told->number) : 0;
+	if (ret->step_ns)
+		ret->predicted_ns = told->made.plan.predicted_step_ns;
+	ts_mutex_unlock(&ts_planned.lock);
+}
+
 json_t *ts_planned_json(void)
 {
-	bool locked = false;
 	json_t *json;
 
-	/* At exit a thread may hold it that never comes back. */
-	for (int i = 0; ts_planned.on && !locked && i < LOCK_TRIES; i++) {
-		locked = ts_mutex_try_lock(&ts_planned.lock);
-		if (!locked)
-			usleep(LOCK_WAIT_US);
-	}
-	if (!locked)
+	if (!lock_for_end())
 		return NULL;
 	json = plan_json();
 	ts_mutex_unlock(&ts_planned.lock);

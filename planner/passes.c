@@ -75,8 +75,10 @@ static int room_for_inputs(
 	if (n + more < *room)
 		return 0;
 	*room = 2 * (n + more) + 64;
+	if (*room >= TS_NONE)
+		return -ENOMEM;
 	inputs = realloc(pass->inputs, *room * sizeof(*inputs));
-	if (!inputs || *room >= TS_NONE)
+	if (!inputs)
 		return -ENOMEM;
 	pass->inputs = inputs;
 	return 0;
