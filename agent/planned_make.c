@@ -142,10 +142,19 @@ static int try_offered(struct ts_planned_work *work, const struct ts_graph *g,
 	return rc;
 }
 
-/* @plan needs more chunks than there are: as many at least, as far as known. */
+/* Steps so many times as long as without a limit: any pager does better. */
+#define ABSURD_TIMES 20
+
+/*
+ * @plan needs more chunks than there are: as many at least, as far as known,
+ * for one that is worth a higher limit.
+ */
 static void note_chunks(
         struct ts_planned_work *work, const struct ts_planned_plan *plan)
 {
+	if (plan->plan.predicted_step_ns / ABSURD_TIMES >
+	        plan->plan.unlimited_step_ns)
+		return;
 	if (!work->least_chunks || plan->pages.n_chunks < work->least_chunks)
 		work->least_chunks = plan->pages.n_chunks;
 }
