@@ -293,17 +293,24 @@ START_TEST(where_chunks_are_short_copies_wait_for_one_another)
 }
 END_TEST
 
-START_TEST(who_waits_least_shares)
+/* There are two chunks: those of pages 20 and 10 share one. */
+static void check_third_shares_with_second(const struct ts_plan_hold holds[3])
 {
-	/* The third comes while both others are being copied out. */
-	const struct ts_plan_hold holds[] = {hold(0, 1, 0, 40, 480),
-	        hold(10, 1, 0, 39, 420), hold(20, 1, 41, 90, 1000)};
 	struct ts_page_plan plan;
 
 	plan_with(holds, 3, 2, &plan);
 	ck_assert_uint_eq(plan.n_chunks, 2);
 	ck_assert_uint_eq(chunk_of(&plan, 20), chunk_of(&plan, 10));
 	ts_page_plan_finish(&plan);
+}
+
+START_TEST(who_waits_least_shares)
+{
+	/* The third comes while both others are being copied out. */
+	const struct ts_plan_hold holds[] = {hold(0, 1, 0, 40, 480),
+	        hold(10, 1, 0, 39, 420), hold(20, 1, 41, 90, 1000)};
+
+	check_third_shares_with_second(holds);
 }
 END_TEST
 
@@ -312,12 +319,8 @@ START_TEST(what_waits_for_the_step_before_waits_too)
 	/* The copy out of the first ends in the next step. */
 	const struct ts_plan_hold holds[] = {hold(0, 1, 50, 100, 1100),
 	        hold(10, 1, 50, 80, 820), hold(20, 1, 5, 40, 400)};
-	struct ts_page_plan plan;
 
-	plan_with(holds, 3, 2, &plan);
-	ck_assert_uint_eq(plan.n_chunks, 2);
-	ck_assert_uint_eq(chunk_of(&plan, 20), chunk_of(&plan, 10));
-	ts_page_plan_finish(&plan);
+	check_third_shares_with_second(holds);
 }
 END_TEST
 
