@@ -93,6 +93,15 @@ case("add/broadcast", torch.add, new(31, 1, 7), new(31, 5, 7),
 case("mul/row", torch.mul, new(40, 24), new(24))
 case("copy/transposed", lambda a: a.t().contiguous(), new(40, 24),
      kernel="*direct_copy_kernel_cuda*")
+# Matrices of many elements, since PyTorch 2.15 or before.
+TILED = "*" if torch.__version__ < "2.12" else "*transpose_copy_tiled_kernel*"
+for kind in torch.float32, torch.bfloat16, torch.float64, torch.uint8:
+    name = str(kind).rpartition(".")[2]
+    case(f"copy/transposed, tiles/{name}", lambda a: a.t().contiguous(),
+         new(2048, 512, dtype=kind), kernel=TILED)
+    case(f"copy/transposed, tiles, part/{name}",
+         lambda a: a[:1600, :768].t().contiguous(),
+         new(2048, 1024, dtype=kind), kernel=TILED, unread=(0,), gaps=True)
 case("copy/to rows apart", lambda a, b: a[::2].copy_(b),
      new(40, 24), new(20, 24), unread=(0,))
 case("copy/to columns", lambda a, b: a[:, 3:9].copy_(b),

@@ -82,10 +82,15 @@ def printed(outcome):
     return re.sub(r"  time [0-9.]+ ms", "", outcome.out)
 
 
+def step_times_ms(outcome):
+    """Of all steps whose time the script told."""
+    times = re.findall(r"  time ([0-9.]+) ms|\"ms\": ([0-9.]+)", outcome.out)
+    return [float(gpt or other) for gpt, other in times]
+
+
 def step_ms(outcome):
     """The best of the last steps whose time the script told."""
-    times = re.findall(r"  time ([0-9.]+) ms|\"ms\": ([0-9.]+)", outcome.out)
-    last = [float(gpt or other) for gpt, other in times[-LAST_STEPS:]]
+    last = step_times_ms(outcome)[-LAST_STEPS:]
     return min(last) if last else None
 
 

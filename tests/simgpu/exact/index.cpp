@@ -256,6 +256,38 @@ static bool run_roll(const Launch &launch)
 	});
 }
 
+/* <word, elements of one, ..., ?>(in, out, columns, rows, words from row to
+ * row, words from column to column): all counts are of words. */
+static bool run_transpose(const Launch &launch)
+{
+	const std::vector<std::string> &arguments = launch.kernel.arguments;
+
+	if (arguments.size() != 5 || arguments[4] != "false")
+		return false;
+	int64_t elements = strtol(arguments[1].c_str(), nullptr, 10);
+	int64_t columns = launch.param<int64_t>(2) * elements;
+	int64_t rows = launch.param<int64_t>(3) * elements;
+	size_t word = arguments[0] == "unsigned long" ? 8 : 4;
+
+	if (elements < 1 || (int64_t)word % elements ||
+	        (word == 4 && arguments[0] != "unsigned int"))
+		return false;
+	size_t size = word / (size_t)elements;
+	size_t in_row = (size_t)launch.param<int64_t>(4) * word;
+	size_t out_row = (size_t)launch.param<int64_t>(5) * word;
+	const uint8_t *in = at_address<uint8_t>(launch.param<uint64_t>(0));
+	uint8_t *out = at_address<uint8_t>(launch.param<uint64_t>(1));
+
+	for (int64_t row = 0; row < rows; row++)
+		for (int64_t column = 0; column < columns; column++)
+			memcpy(out + (size_t)column * out_row +
+			                (size_t)row * size,
+			        in + (size_t)row * in_row +
+			                (size_t)column * size,
+			        size);
+	return true;
+}
+
 /* ------------------------------------------------------------- embedding */
 
 /* <T, acc, index>(indices, grad, grad_weight, n, stride, padding); adds to
@@ -342,6 +374,7 @@ const Family index_families[] = {
         {"CatArrayBatchedCopy_vectorized", run_cat},
         {"vectorized_gather_kernel", run_gather_slices},
         {"roll_cuda_kernel", run_roll},
+        {"transpose_copy_tiled_kernel", run_transpose},
         {"_scatter_gather_elementwise_kernel", run_scatter_gather},
         {"embedding_backward_feature_kernel", run_embedding_backward},
         {"triu_tril_kernel", run_triangle},

@@ -181,6 +181,18 @@ def flip_and_roll(x):
 
 
 @op
+def transposed_in_tiles(x):
+    """Matrices of a million elements, which have a kernel of their own."""
+    y = x.real(2048, 512)
+    kinds = torch.bfloat16, torch.float64, torch.int8
+    return (
+        y.t().contiguous(),
+        y[:1600, :396].t().contiguous(),
+        *((y * 20).to(kind).t().contiguous() for kind in kinds),
+    )
+
+
+@op
 def repeat(x):
     y = x.real(6, 20)
     return y.repeat(2, 3), y.repeat_interleave(3, 1)
