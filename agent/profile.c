@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/profile.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -77,6 +78,45 @@ static void tell_lives(json_t *root, const struct ts_recording *step,
 		if (block->died <= end)
 			set_u64(item, "died", block->died - first);
 	}
+}
+
+/* Blocks from before the step that no op of it uses. 0 or -ENOMEM. */
+static int tell_idle(json_t *root, const struct ts_recording *step,
+        const struct ts_values *values)
+{
+	uint64_t first = step->first_op, end = first + step->op_count;
+	bool *used = calloc(step->block_count + 1, sizeof(*used));
+	json_t *list = json_array();
+
+	if (!used || !list) {
+		free(used);
+		json_decref(list);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < step->op_count; i++) {
+		const struct ts_rec_op *op = &step->ops[i];
+
+		for (uint32_t k = 0; k < op->use_count; k++)
+			used[ts_recording_use(step, op, k)->block] = true;
+	}
+	for (size_t i = 0; i < step->block_count; i++) {
+		const struct ts_rec_block *block = &step->blocks[i];
+		json_t *item;
+
+		if (used[i] || block->device != values->device ||
+		        block->born > first || block->died <= first ||
+		        !block->bytes)
+			continue;
+		item = json_object();
+		set_u64(item, "size_bytes", block->bytes);
+		set_address(item, block->address);
+		if (block->died <= end)
+			set_u64(item, "died", block->died - first);
+		json_array_append_new(list, item);
+	}
+	free(used);
+	json_object_set_new(root, "idle", list);
+	return 0;
 }
 
 static json_t *kinds_at_peak(const struct ts_recording *step,
@@ -192,6 +232,11 @@ json_t *ts_profile_make(const struct ts_observed *observed, size_t index,
 		tell_signatures(root, step, &device->values);
 		tell_lives(root, step, &device->values);
 		tell_words(root, observed);
+		if (tell_idle(root, step, &device->values)) {
+			json_decref(root);
+			ts_memline_finish(&line);
+			return NULL;
+		}
 		tell_memory(root, step, &device->values, &line);
 		tell_run(root, observed, device, context);
 		if (!index)

@@ -225,6 +225,7 @@ static int copy_profile(const struct ts_profile *p, struct ts_profile *to)
 	to->regions =
 	        copy_of(p->regions, p->n_regions, sizeof(*p->regions), &err);
 	to->turns = copy_of(p->turns, p->n_turns, sizeof(*p->turns), &err);
+	to->idle = copy_of(p->idle, p->n_idle, sizeof(*p->idle), &err);
 	if (!to->signatures)
 		to->n_signatures = 0;
 	if (err)

@@ -99,6 +99,7 @@ uint32_t ts_builder_value(struct ts_profile_builder *builder,
 	        .kind = kind,
 	        .in_place_of = TS_NONE,
 	        .rebuild = TS_NONE,
+	        .died = TS_NONE,
 	};
 	return p->n_values++;
 }

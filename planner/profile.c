@@ -20,6 +20,7 @@ void ts_profile_finish(struct ts_profile *profile)
 	free(profile->uses);
 	free(profile->regions);
 	free(profile->turns);
+	free(profile->idle);
 	memset(profile, 0, sizeof(*profile));
 }
 

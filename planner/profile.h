@@ -100,6 +100,9 @@ struct ts_value {
 	uint64_t address;
 	/* Index into ts_profile.rebuilds, or TS_NONE. */
 	uint32_t rebuild;
+	/* Op before which its storage was freed, TS_NONE: after the step, or it
+	 * is not known. */
+	uint32_t died;
 };
 
 /* Ops [first_op, end_op) of the forward and their backward, one layer. */
@@ -110,6 +113,13 @@ struct ts_region {
 	/* Both TS_NONE where unknown. */
 	uint32_t backward_first_op;
 	uint32_t backward_end_op;
+};
+
+/* Memory that no op uses any more, from before the step until it is freed. */
+struct ts_idle {
+	uint64_t size_bytes;
+	uint64_t address;
+	uint32_t died; /* before this op; TS_NONE: after the step */
 };
 
 /* Speeds of one device's link: each way alone, and with the other way busy. */
@@ -148,6 +158,9 @@ struct ts_profile {
 	/* First ops of the backwards, ascending. */
 	uint32_t *turns;
 	uint32_t n_turns;
+	/* Of recorded steps. */
+	struct ts_idle *idle;
+	uint32_t n_idle;
 };
 
 /* Where input is wrong, as a JSON path, and how. */

@@ -141,7 +141,8 @@ static int read_value(const struct ts_json_at *at, struct ts_profile *p,
 
 	*value = (struct ts_value){.signature = TS_NONE,
 	        .in_place_of = TS_NONE,
-	        .rebuild = TS_NONE};
+	        .rebuild = TS_NONE,
+	        .died = TS_NONE};
 	if (!err)
 		err = ts_json_u64(at, "size_bytes", TS_MAX_BYTES, false,
 		        &value->size_bytes);
@@ -157,6 +158,8 @@ static int read_value(const struct ts_json_at *at, struct ts_profile *p,
 		err = ts_json_u32(at, "in_place_of", true, &value->in_place_of);
 	if (!err)
 		err = ts_json_address(at, "address", &value->address);
+	if (!err)
+		err = ts_json_u32(at, "died", true, &value->died);
 	if (!err)
 		err = ts_json_bool(at, "persistent", &value->persistent);
 	if (!err)
@@ -297,6 +300,38 @@ static int read_regions(const struct ts_json_at *root, struct ts_profile *p)
 	return err;
 }
 
+static int read_idle(const struct ts_json_at *root, struct ts_profile *p)
+{
+	struct ts_json_at list;
+	size_t n;
+	int err = ts_json_array(root, "idle", true, &list);
+
+	if (err || !list.node)
+		return err;
+	n = json_array_size(list.node);
+	if (n > TS_MAX_VALUES)
+		return ts_json_bad(&list, NULL, "too many");
+	p->idle = calloc(n ? n : 1, sizeof(*p->idle));
+	if (!p->idle)
+		return -ENOMEM;
+	p->n_idle = (uint32_t)n;
+	for (size_t i = 0; !err && i < n; i++) {
+		struct ts_json_at at = ts_json_item(&list, i);
+		struct ts_idle *idle = &p->idle[i];
+
+		idle->died = TS_NONE;
+		err = ts_json_want_object(&at);
+		if (!err)
+			err = ts_json_u64(&at, "size_bytes", TS_MAX_BYTES,
+			        false, &idle->size_bytes);
+		if (!err)
+			err = ts_json_address(&at, "address", &idle->address);
+		if (!err)
+			err = ts_json_u32(&at, "died", true, &idle->died);
+	}
+	return err;
+}
+
 static int read_turns(const struct ts_json_at *root, struct ts_profile *p)
 {
 	struct ts_json_at list;
@@ -359,6 +394,8 @@ int ts_profile_from_json(const json_t *root, struct ts_profile *ret_profile,
 		err = read_regions(&at, &p);
 	if (!err)
 		err = read_turns(&at, &p);
+	if (!err)
+		err = read_idle(&at, &p);
 	if (!err)
 		err = ts_profile_check(&p, error);
 	if (err)
@@ -435,6 +472,7 @@ static json_t *value_to_json(
 		snprintf(text, sizeof(text), "0x%" PRIx64, value->address);
 		json_object_set_new(node, "address", json_string(text));
 	}
+	set_index(node, "died", value->died);
 	if (value->persistent)
 		json_object_set_new(node, "persistent", json_true());
 	if (value->pinned)

@@ -159,13 +159,21 @@ int ts_cli_open(struct ts_cli_file *file, const char *path)
 	return err;
 }
 
+/* Why what was written before has not arrived: it is tried once more. */
+static int why_broken(FILE *stream)
+{
+	if (!ferror(stream))
+		return 0;
+	clearerr(stream);
+	errno = 0;
+	return fflush(stream) && errno ? -errno : -EIO;
+}
+
 static int put_in_place(struct ts_cli_file *file, bool keep)
 {
 	bool replaced = !access(file->path, F_OK);
-	int err = 0;
+	int err = why_broken(file->stream);
 
-	if (ferror(file->stream))
-		err = -EIO;
 	if (fclose(file->stream) && !err)
 		err = -errno;
 	if (!file->temporary)
@@ -185,9 +193,7 @@ int ts_cli_commit(struct ts_cli_file *file, bool keep)
 	int err;
 
 	if (!file->path)
-		return fflush(file->stream)   ? -errno
-		       : ferror(file->stream) ? -EIO
-		                              : 0;
+		return fflush(file->stream) ? -errno : why_broken(file->stream);
 	err = put_in_place(file, keep);
 	drop_names(file);
 	return err;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* `tapeswap plan PROFILE --limit L -o plan.json [--stats FILE]`. */
 #include "agent/cli/planning.h"
+#include "agent/cli/policies.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -107,13 +108,79 @@ static void say_plan(const struct ts_plan *plan, uint64_t resident_bytes)
 	fputc('\n', stderr);
 }
 
+/* @status, or that it could not be written. */
+static int write_plan(const char *path, const struct ts_plan *plan,
+        const struct ts_profile *profile, int status)
+{
+	json_t *root = ts_plan_to_json(plan, profile);
+	int err;
+
+	if (!root)
+		return ts_cli_bad(NULL, "out of memory");
+	json_object_set_new(root, "tool_version", json_string(TS_VERSION));
+	err = ts_cli_write_json(path, root);
+	json_decref(root);
+	return err ? ts_cli_bad_output(path, err) : status;
+}
+
+/* So often less is tried for what moves, that its pages fit. */
+#define PAGES_TRIES 8
+
+/*
+ * What a run does under the limit, as far as a profile tells where values lay.
+ * 0 or negative errno.
+ */
+static int say_run(const struct request *r, const struct ts_profile *profile,
+        uint64_t limit_bytes)
+{
+	const char *policy =
+	        r->plan.no_replay ? TS_POLICY_NO_REPLAY : TS_POLICY_PLANNER;
+	struct ts_cli_result found = {0};
+	struct ts_cli_run_view view;
+	uint64_t moving = limit_bytes, least = 0;
+	bool fits = false;
+	int err = ts_cli_run_view_init(&view, profile);
+
+	if (err || !view.known)
+		return err;
+	for (int i = 0; i < PAGES_TRIES; i++) {
+		err = ts_cli_policy_run(
+		        &view.graph, moving, policy, true, &found);
+		if (err || !found.outcome.fits || !found.run_bytes)
+			break;
+		if (!least || found.run_bytes < least)
+			least = found.run_bytes;
+		fits = found.run_bytes <= limit_bytes;
+		if (fits || moving <= found.run_bytes - limit_bytes)
+			break;
+		moving -= found.run_bytes - limit_bytes;
+	}
+	ts_cli_run_view_finish(&view);
+	if (err)
+		return err;
+	if (fits)
+		fprintf(stderr,
+		        "tapeswap: a run moves whole pages: step %.3f ms "
+		        "under this limit\n",
+		        (double)found.outcome.step_ns * 1e-6);
+	else if (least)
+		fprintf(stderr,
+		        "tapeswap: a run moves whole pages, and has no plan "
+		        "under this limit: %llu MiB are taken\n",
+		        (unsigned long long)((least + MIB - 1) / MIB));
+	else
+		fputs("tapeswap: a run moves whole pages, and has no plan "
+		      "under this limit\n",
+		        stderr);
+	return 0;
+}
+
 static int make_plan(const struct request *r, const struct ts_profile *profile,
         uint64_t limit_bytes)
 {
 	struct ts_plan_stats stats = {0};
 	struct ts_plan plan;
 	uint64_t begun = ts_now_ns(), taken;
-	json_t *root;
 	int err = ts_plan_make(profile, limit_bytes, &r->plan, &plan, &stats);
 	int status = TS_EXIT_YES;
 
@@ -132,22 +199,18 @@ static int make_plan(const struct request *r, const struct ts_profile *profile,
 		ts_plan_finish(&plan);
 		return status;
 	}
-	if (!r->output || strcmp(r->output, "-"))
+	if (r->output)
+		status = write_plan(r->output, &plan, profile, status);
+	/* What cannot be written is no success. */
+	if (status == TS_EXIT_YES && (!r->output || strcmp(r->output, "-"))) {
 		say_plan(&plan, profile->resident_bytes);
-	if (!r->output) {
-		fputs("tapeswap: -o FILE writes the plan\n", stderr);
-		ts_plan_finish(&plan);
-		return status;
+		err = say_run(r, profile, limit_bytes);
+		if (err)
+			status = ts_cli_bad(NULL, "%s", strerror(-err));
+		if (!r->output)
+			fputs("tapeswap: -o FILE writes the plan\n", stderr);
 	}
-	root = ts_plan_to_json(&plan, profile);
 	ts_plan_finish(&plan);
-	if (!root)
-		return ts_cli_bad(NULL, "out of memory");
-	json_object_set_new(root, "tool_version", json_string(TS_VERSION));
-	err = ts_cli_write_json(r->output, root);
-	json_decref(root);
-	if (err)
-		return ts_cli_bad_output(r->output, err);
 	return status;
 }
 

@@ -119,3 +119,32 @@ int ts_cli_read_limit(
 	}
 	return TS_EXIT_YES;
 }
+
+int ts_cli_run_view_init(
+        struct ts_cli_run_view *view, const struct ts_profile *profile)
+{
+	struct ts_graph_options options = {.min_gap_bytes = 1};
+	int err;
+
+	memset(view, 0, sizeof(*view));
+	if (!ts_paged_known(profile))
+		return 0;
+	err = ts_paged_make(profile, &view->paged);
+	if (err)
+		return err;
+	options.dirties = view->paged.dirties;
+	err = ts_graph_init(&view->graph, &view->paged.profile, &options);
+	if (err)
+		ts_paged_finish(&view->paged);
+	view->known = !err;
+	return err;
+}
+
+void ts_cli_run_view_finish(struct ts_cli_run_view *view)
+{
+	if (!view->known)
+		return;
+	ts_graph_finish(&view->graph);
+	ts_paged_finish(&view->paged);
+	view->known = false;
+}

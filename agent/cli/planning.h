@@ -5,6 +5,7 @@
 
 #include "agent/cli/cli.h"
 #include "planner/graph.h"
+#include "planner/paged.h"
 #include "planner/profile.h"
 
 /* Loads and checks a profile; reports what is wrong. An exit status. */
@@ -36,5 +37,17 @@ int ts_cli_with_pair(int argc, char **argv, const char *usage, bool with_tree,
  */
 int ts_cli_read_limit(
         const char *text, const struct ts_graph *graph, uint64_t *ret_bytes);
+
+/* What a run plans with: whole pages, where it is known where values lay. */
+struct ts_cli_run_view {
+	bool known; /* else there is nothing in it */
+	struct ts_paged paged;
+	struct ts_graph graph;
+};
+
+/* 0 or -ENOMEM; @profile has to outlive it. */
+int ts_cli_run_view_init(
+        struct ts_cli_run_view *view, const struct ts_profile *profile);
+void ts_cli_run_view_finish(struct ts_cli_run_view *view);
 
 #endif

@@ -180,7 +180,10 @@ int ts_cli_policy_run(const struct ts_graph *graph, uint64_t limit_bytes,
 		return run_policy(
 		        graph, limit_bytes, policy, quick, ret_result);
 	err = ts_graph_init(&plain, graph->profile,
-	        &(struct ts_graph_options){.no_replays = true});
+	        &(struct ts_graph_options){.no_replays = true,
+	                /* What has no pages of its own does not move. */
+	                .min_gap_bytes = graph->dirties ? 1 : 0,
+	                .dirties = graph->dirties});
 	if (err)
 		return err;
 	err = run_policy(&plain, limit_bytes, policy, quick, ret_result);

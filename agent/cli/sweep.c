@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "planner/baselines/baseline.h"
+#include "planner/bound.h"
 
 static const char usage[] =
         "usage: tapeswap sweep PROFILE [--limits FROM:TO:STEP] [--policies "
@@ -56,17 +57,19 @@ static int read_one(const char *text, const char *unit, uint64_t peak_bytes,
 	return ts_cli_parse_bytes(full, peak_bytes, ret_bytes);
 }
 
+/* Without @text as far as a run goes, of which @run_graph tells. */
 static int read_limits(const char *text, const struct ts_graph *g,
-        uint64_t *limits, uint32_t *ret_n)
+        const struct ts_graph *run_graph, uint64_t *limits, uint32_t *ret_n)
 {
 	char copy[128], *save = NULL, *from, *to, *step;
 	uint64_t low, high, by;
 
 	if (!text) {
-		uint64_t span = g->peak_bytes - g->floor_bytes;
+		uint64_t most = run_graph->peak_bytes;
+		uint64_t span = most - run_graph->floor_bytes;
 
 		for (uint32_t i = 0; i <= DEFAULT_LIMITS; i++)
-			limits[i] = g->peak_bytes - span * i / DEFAULT_LIMITS;
+			limits[i] = most - span * i / DEFAULT_LIMITS;
 		*ret_n = span ? DEFAULT_LIMITS + 1 : 1;
 		return 0;
 	}
@@ -132,7 +135,23 @@ static int read_policies(char *text, const char *names[MAX_POLICIES],
 	return n ? 0 : -EINVAL;
 }
 
-static int fill(const struct ts_graph *g, struct ts_sweep *sweep)
+/* What a run has plans for is planned as a run sees it. */
+static int fill_one(const struct ts_sweep *sweep, uint64_t limit_bytes,
+        const char *policy, struct ts_cli_result *result)
+{
+	bool is_run = !strcmp(policy, TS_POLICY_NO_REPLAY) ||
+	              !strcmp(policy, TS_POLICY_PLANNER);
+	int err = ts_cli_policy_run(is_run ? sweep->run_graph : sweep->graph,
+	        limit_bytes, policy, true, result);
+
+	/* The bound is one for all plans, in bytes. */
+	if (!err && is_run && sweep->run_graph != sweep->graph)
+		err = ts_bound_step(
+		        sweep->graph, limit_bytes, &result->bound_ns);
+	return err;
+}
+
+static int fill(struct ts_sweep *sweep)
 {
 	uint32_t total = sweep->n_policies * sweep->n_limits;
 	struct ts_progress progress;
@@ -141,8 +160,8 @@ static int fill(const struct ts_graph *g, struct ts_sweep *sweep)
 	ts_progress_begin(&progress, "sweep", total);
 	for (uint32_t i = 0; i < total && !err; i++) {
 		ts_progress_tell(&progress, i);
-		err = ts_cli_policy_run(g, sweep->limits[i % sweep->n_limits],
-		        sweep->policies[i / sweep->n_limits], true,
+		err = fill_one(sweep, sweep->limits[i % sweep->n_limits],
+		        sweep->policies[i / sweep->n_limits],
 		        &sweep->results[i]);
 	}
 	ts_progress_end(&progress);
@@ -183,8 +202,8 @@ static int check_exports(const struct request *r)
 	return TS_EXIT_YES;
 }
 
-static int sweep_graph(const struct request *r, const char *profile_path,
-        const struct ts_graph *g)
+static int sweep_graphs(const struct request *r, const char *profile_path,
+        const struct ts_graph *g, const struct ts_graph *run_graph)
 {
 	static uint64_t limits[MAX_LIMITS + 1];
 	const char *policies[MAX_POLICIES], *bad = "";
@@ -193,6 +212,7 @@ static int sweep_graph(const struct request *r, const char *profile_path,
 	                                : TS_POLICY_NO_REPLAY
 	                            "," TS_POLICY_PLANNER);
 	struct ts_sweep sweep = {.graph = g,
+	        .run_graph = run_graph,
 	        .profile_path = profile_path,
 	        .limits = limits,
 	        .policies = policies};
@@ -200,7 +220,7 @@ static int sweep_graph(const struct request *r, const char *profile_path,
 
 	if (!copy)
 		return ts_cli_bad(NULL, "out of memory");
-	if (read_limits(r->limits, g, limits, &sweep.n_limits)) {
+	if (read_limits(r->limits, g, run_graph, limits, &sweep.n_limits)) {
 		free(copy);
 		return ts_cli_bad("for example --limits 8:40:2GiB",
 		        "--limits: cannot read '%s'", r->limits);
@@ -213,11 +233,32 @@ static int sweep_graph(const struct request *r, const char *profile_path,
 	}
 	sweep.results = calloc((size_t)sweep.n_policies * sweep.n_limits,
 	        sizeof(*sweep.results));
-	err = sweep.results ? fill(g, &sweep) : -ENOMEM;
+	err = sweep.results ? fill(&sweep) : -ENOMEM;
 	status = err ? ts_cli_bad(NULL, "%s", strerror(-err))
 	             : write_outputs(r, &sweep);
 	free(sweep.results);
 	free(copy);
+	return status;
+}
+
+/* An exit status. */
+static int sweep_profile(const struct request *r, const char *profile_path,
+        const struct ts_profile *profile)
+{
+	struct ts_cli_run_view view;
+	struct ts_graph graph;
+	int status;
+
+	if (ts_graph_init(&graph, profile, &(struct ts_graph_options){0}))
+		return ts_cli_bad(NULL, "out of memory");
+	if (ts_cli_run_view_init(&view, profile)) {
+		ts_graph_finish(&graph);
+		return ts_cli_bad(NULL, "out of memory");
+	}
+	status = sweep_graphs(
+	        r, profile_path, &graph, view.known ? &view.graph : &graph);
+	ts_cli_run_view_finish(&view);
+	ts_graph_finish(&graph);
 	return status;
 }
 
@@ -236,7 +277,6 @@ int ts_cli_sweep(int argc, char **argv)
 	};
 	struct request r = {0};
 	struct ts_profile profile;
-	struct ts_graph graph;
 	int opt, status;
 
 	while ((opt = ts_cli_option(argc, argv, ":h", options)) != -1) {
@@ -282,12 +322,7 @@ int ts_cli_sweep(int argc, char **argv)
 		status = ts_cli_load_profile(argv[optind], &profile);
 	if (status)
 		return status;
-	if (ts_graph_init(&graph, &profile, &(struct ts_graph_options){0})) {
-		ts_profile_finish(&profile);
-		return ts_cli_bad(NULL, "out of memory");
-	}
-	status = sweep_graph(&r, argv[optind], &graph);
-	ts_graph_finish(&graph);
+	status = sweep_profile(&r, argv[optind], &profile);
 	ts_profile_finish(&profile);
 	return status;
 }

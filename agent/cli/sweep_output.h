@@ -7,6 +7,9 @@
 
 struct ts_sweep {
 	const struct ts_graph *graph;
+	/* What a run plans with: of pages, where it is known where these lie.
+	 */
+	const struct ts_graph *run_graph;
 	const char *profile_path;
 	const uint64_t *limits; /* descending */
 	uint32_t n_limits;

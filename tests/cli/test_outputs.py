@@ -46,15 +46,16 @@ class Outputs(unittest.TestCase):
     def test_commands_say_what_they_wrote(self):
         plan, page = self.path("plan.json"), self.path("page.html")
         said = self.plan(plan).stderr.splitlines()
-        self.assertEqual(said[1:], [f"tapeswap: wrote {plan}"])
+        self.assertEqual(said[0], f"tapeswap: wrote {plan}")
+        self.assertEqual(len(said), 2, said)
         with open(plan, encoding="utf-8") as file:
             step_ms = json.load(file)["predicted"]["step_ns"] / 1e6
         self.assertTrue(
-            said[0].startswith(f"tapeswap: step {step_ms:.3f} ms "), said
+            said[1].startswith(f"tapeswap: step {step_ms:.3f} ms "), said
         )
         self.assertEqual(
-            self.plan(plan).stderr.splitlines()[1:],
-            [f"tapeswap: replaced {plan}"],
+            self.plan(plan).stderr.splitlines()[0],
+            f"tapeswap: replaced {plan}",
         )
         for command in "report", "trace":
             done = self.run_tapeswap(command, self.profile, plan, "-o", page)
@@ -230,8 +231,24 @@ class Outputs(unittest.TestCase):
             )
 
     def test_why_nothing_could_be_written(self):
-        said = self.plan("/dev/full", status=2).stderr
-        self.assertIn("No space left on device", said)
+        """Nothing else is said, by none of those who write files."""
+        full = "-o", "/dev/full"
+        plan = self.path("plan.json")
+        self.plan(plan)
+        for arguments in (
+            ("plan", self.profile, "--limit", "50%", *full),
+            ("workload", "bert-large", *full),
+            ("report", self.profile, plan, *full),
+            ("trace", self.profile, plan, *full),
+            ("sweep", self.profile, *FEW, "--export-csv", "/dev/full"),
+        ):
+            said = self.run_tapeswap(*arguments, status=2)
+            self.assertEqual(
+                said.stderr,
+                "tapeswap: error: /dev/full cannot be written: No space left "
+                "on device\n",
+            )
+            self.assertEqual(said.stdout, "")
 
     def test_why_a_limit_cannot_be_read(self):
         for text, why in (

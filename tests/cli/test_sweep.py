@@ -85,6 +85,31 @@ class Sweep(Profiled):
                 row["run_bytes"] / taken, 1 / 0.98, delta=0.001
             )
 
+    def test_what_no_op_uses_has_its_memory(self):
+        """Of a profile that tells where values lay."""
+        with open(self.profile, encoding="utf-8") as file:
+            profile = json.load(file)
+        at = 1 << 40
+        for value in profile["values"]:
+            if "in_place_of" not in value:
+                value["address"] = hex(at)
+                at += -(-value["size_bytes"] // (2 * MIB)) * 2 * MIB
+        path, least = f"{self.folder}/lay.json", []
+        block = {"size_bytes": 1024 * MIB, "address": hex(at)}
+        for idle in [], [block], [{**block, "died": 0}]:
+            profile["idle"] = idle
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(profile, file)
+            document = json.loads(
+                self.put_out("sweep", path, "--json", *FEW)
+            )
+            least.append(document["smallest_feasible_limit_bytes"])
+            for row in document["rows"]:
+                self.assertLessEqual(row["bound_step_ns"], row["step_ns"] or
+                                     row["bound_step_ns"])
+        self.assertEqual(least[1] - least[0], 1024 * MIB)
+        self.assertEqual(least[2], least[0])
+
     def test_baselines_have_no_pages(self):
         document, _ = self.sweep("--policies", "swapadvisor")
         for row in document["rows"]:

@@ -43,6 +43,7 @@ import older
 import planned
 import pressed
 import proving
+import swept
 import wild
 import wild_beside
 import wild_ranks
@@ -413,6 +414,7 @@ def all_cases():
         + proving.all_cases()
         + drifting.all_cases()
         + joint.all_cases()
+        + swept.all_cases()
         + buckets.all_cases()
         + pressed.all_cases()
         + wild.all_cases()
