@@ -86,8 +86,8 @@ static void find_lives(struct work *w)
 		/* Where it is not known when it was freed: with its last use.
 		 */
 		if (range->end < range->idle || !p->values[v].address)
-			range->end = object->persistent ? p->n_ops
-			                                : range->idle;
+			range->end =
+			        object->persistent ? p->n_ops : range->idle;
 		range->address = p->values[v].address;
 		range->bytes = object->size_bytes;
 		/* Where it is not known where it lay it has pages of its own.
@@ -261,7 +261,8 @@ static int find_ranges(struct work *w)
 {
 	uint32_t n = w->graph.n_objects + w->from->n_idle;
 
-	/* Ranges of storages and of what is idle, and one at most for each of their ends. */
+	/* Ranges of storages and of what is idle, and one at most for each of
+	 * their ends. */
 	w->ranges = calloc(3ull * n + 1, sizeof(*w->ranges));
 	w->edges = malloc((2ull * n + 1) * sizeof(*w->edges));
 	w->shared = malloc((n + 1ull) * sizeof(*w->shared));
@@ -296,8 +297,7 @@ static int copy_values(struct work *w)
 		memcpy(profile->values, from->values,
 		        from->n_values * sizeof(*from->values));
 	for (uint32_t v = 0; v < from->n_values; v++) {
-		const struct range *range =
-		        &w->ranges[w->graph.object_of[v]];
+		const struct range *range = &w->ranges[w->graph.object_of[v]];
 
 		profile->values[v].size_bytes = range->bytes;
 		profile->values[v].address = range->address;
@@ -410,8 +410,7 @@ static bool read_last(struct work *w, uint32_t op)
  * certain. */
 static bool is_copy(const struct ts_profile *p, uint32_t op)
 {
-	return !strncmp(
-	        p->signatures[p->ops[op].signature].name, "Memcpy", 6);
+	return !strncmp(p->signatures[p->ops[op].signature].name, "Memcpy", 6);
 }
 
 /* Who writes a part of a page leaves the other parts as they were. */
@@ -527,8 +526,7 @@ static int add_idle(struct work *w)
 	uint32_t ignored;
 
 	for (uint32_t i = w->graph.n_objects; i < w->n_ranges; i++)
-		if (w->ranges[i].before &&
-		        w->ranges[i].end == w->from->n_ops &&
+		if (w->ranges[i].before && w->ranges[i].end == w->from->n_ops &&
 		        find_content(w, i, &ignored))
 			return -ENOMEM;
 	return 0;
@@ -565,8 +563,8 @@ int ts_paged_make(const struct ts_profile *from, struct ts_paged *ret)
 	ret->profile.n_uses = 0;
 	err = make(&w);
 	ts_graph_finish(&w.graph);
-	ret->profile.resident_bytes = ts_pages_limit(
-	        from->resident_bytes, (uint32_t)w.n_fixed);
+	ret->profile.resident_bytes =
+	        ts_pages_limit(from->resident_bytes, (uint32_t)w.n_fixed);
 	free(w.ranges);
 	free(w.fixed);
 	free(w.edges);

@@ -4,10 +4,11 @@
  * storage those that are its own, and apart from them the pages that several
  * storages have a part of while they live, each a value that is used whenever
  * one of them is. PyTorch puts what is small into segments of one page, which
- * do not move: they count as resident. A storage has its memory until it is freed, and a kernel that
- * reads leaves a page that a copy on the host is not known to equal. What the
- * run's own view (agent/planned_view.h) knows besides, as words that may be
- * addresses, no profile tells. Pure; whoever makes one owns it.
+ * do not move: they count as resident. A storage has its memory until it is
+ * freed, and a kernel that reads leaves a page that a copy on the host is not
+ * known to equal. What the run's own view (agent/planned_view.h) knows besides,
+ * as words that may be addresses, no profile tells. Pure; whoever makes one
+ * owns it.
  */
 #ifndef TS_PLANNER_PAGED_H
 #define TS_PLANNER_PAGED_H
@@ -31,8 +32,7 @@ struct ts_paged {
 bool ts_paged_known(const struct ts_profile *profile);
 
 /* 0 or -ENOMEM; after success the caller finishes it. */
-int ts_paged_make(
-        const struct ts_profile *profile, struct ts_paged *ret_paged);
+int ts_paged_make(const struct ts_profile *profile, struct ts_paged *ret_paged);
 void ts_paged_finish(struct ts_paged *paged);
 
 #endif

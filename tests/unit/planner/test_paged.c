@@ -59,8 +59,7 @@ START_TEST(page_of_two_moves_with_both)
 	ck_assert_int_eq(ts_paged_make(&profile, &paged), 0);
 	ck_assert_uint_eq(paged.profile.values[step.a].size_bytes, 2 * MIB);
 	ck_assert_uint_eq(paged.profile.values[step.b].size_bytes, 2 * MIB);
-	ck_assert_uint_eq(
-	        paged.profile.values[step.b].address, BASE + 4 * MIB);
+	ck_assert_uint_eq(paged.profile.values[step.b].address, BASE + 4 * MIB);
 	/* Who writes its part of the page between keeps the other's. */
 	for (uint32_t op = 0; op < 4; op++) {
 		const struct ts_profile_op *at = &paged.profile.ops[op];
@@ -174,6 +173,6 @@ int main(void)
 	        idle_memory_counts_until_it_is_freed,
 	        nothing_is_known_without_addresses};
 
-	return ts_run_suite("planner paged", tests,
-	        sizeof(tests) / sizeof(tests[0]), 60);
+	return ts_run_suite(
+	        "planner paged", tests, sizeof(tests) / sizeof(tests[0]), 60);
 }
