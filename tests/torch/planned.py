@@ -513,29 +513,6 @@ def ordinary(how, percent, least_steps, absent):
         expect("plan.json is taken" in outcome.err, outcome.err[-1000:])
 
 
-# Of its steps from the first plan on at least so many go by one.
-WATCHED_STEPS, WATCHED_PERCENT = 60, 60
-
-
-def watched(percent):
-    """Evaluations and checkpoints come between: still most steps go by."""
-    spec = Spec(
-        WORKLOADS / "ordinary.py",
-        ("watched", "--steps", WATCHED_STEPS),
-        settings=(("SIMGPU_CONTENT", "tags"), ("TAPESWAP_LOG", "debug")),
-    )
-    unlimited = run_once(spec)
-    limit = share_of_peak(unlimited.report, percent)
-    outcome = as_unlimited(spec, limit, unlimited, "watched")
-    plan = outcome.status["plan"]
-    before, made, _ = outcome.err.partition("plan: step ")
-    expect(made, f"no plan\n{outcome.err[-1000:]}")
-    first = max(map(int, re.findall(r": step (\d+) begins", before)))
-    least = (WATCHED_STEPS - first) * WATCHED_PERCENT // 100
-    print(f"  the first plan was made in step {first}: {least} at least")
-    expect(plan["steps"] >= least, f"steps by a plan: {plan}")
-
-
 def mlp(*settings):
     return Spec(
         WORKLOADS / "ordinary.py",
@@ -735,9 +712,6 @@ def all_cases():
         )
         for how, least, absent in ORDINARY
     ]
-    cases.append(
-        Case("torch/planned/watched", lambda: watched(65), full=True)
-    )
     cases.append(
         Case(
             "torch/planned/dead-gradients",

@@ -16,15 +16,11 @@ fused       AdamW with fused=True; the loss is printed every fourth step only
 dropout     GPT-2 of transformers with its dropout
 averaged    an exponential average of the weights, gradients clipped
 kept        what the last steps gave is kept in a list of three
-watched     an optimizer of its own, begun anew every fifteenth step, so that
-            large blocks change places; evaluation every fifth, weights and
-            state written every tenth
 wide        little but weights: gradients are freed together, after the step
 """
 
 import argparse
 import copy
-import io
 
 import torch
 import torch.nn as nn
@@ -318,53 +314,6 @@ def train_averaged(steps, generator):
             for old, new in zip(average.parameters(), net.parameters()):
                 old.lerp_(new, 0.01)
         say(i, loss)
-
-
-class Quantised(torch.optim.Optimizer):
-    """Its state is eight bits a weight, made when it is first stepped."""
-
-    def __init__(self, parameters, lr):
-        super().__init__(parameters, {"lr": lr})
-
-    @torch.no_grad()
-    def step(self):
-        for group in self.param_groups:
-            for p in group["params"]:
-                state = self.state[p]
-                if not state:
-                    state["q"] = torch.full_like(p, 128, dtype=torch.uint8)
-                    state["scale"] = torch.zeros((), device=p.device)
-                m = state["q"].float().sub_(128).mul_(state["scale"] / 127)
-                m.mul_(0.9).add_(p.grad, alpha=0.1)
-                state["scale"].copy_(m.abs().max())
-                q = m.div(state["scale"] + 1e-12).mul_(127).add_(128)
-                state["q"].copy_(q.round_().clamp_(0, 255))
-                p.add_(m, alpha=-group["lr"])
-
-
-def train_watched(steps, generator):
-    net = Vit(width=384).to(CUDA)
-    optimizer = Quantised(net.parameters(), lr=1e-3)
-    held = torch.randn(160, 3, 64, 64, generator=generator)
-    for i in range(steps):
-        x = torch.randn(96, 3, 64, 64, generator=generator).to(CUDA)
-        y = torch.randint(0, 100, (96,), generator=generator).to(CUDA)
-        loss = F.cross_entropy(net(x), y)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        say(i, loss)
-        if i % 15 == 12:
-            optimizer = Quantised(net.parameters(), lr=1e-3)
-        if i % 5 == 4:
-            net.eval()
-            with torch.no_grad():
-                out = net(held.to(CUDA)).sum()
-            print(f"outputs {out.item():.4f}", flush=True)
-            net.train()
-        if i % 10 == 9:
-            state = {"net": net.state_dict(), "by": optimizer.state_dict()}
-            torch.save(state, io.BytesIO())
 
 
 def train_kept(steps, generator):
