@@ -234,6 +234,9 @@ CUresult ts_agent_op_begin(struct ts_op *op)
 		return rc;
 	if (!op->beside)
 		ts_planned_op(op);
+	/* What a graph takes along stays for as long as there is one. */
+	if (op->kind == TS_OP_LAUNCH && !op->capturing)
+		ts_op_skip_unused(op);
 	rc = ts_proof_comes(op);
 	if (rc == CUDA_SUCCESS)
 		rc = begin_devices(op);
