@@ -137,7 +137,7 @@ static int say_run(const struct request *r, const struct ts_profile *profile,
 	        r->plan.no_replay ? TS_POLICY_NO_REPLAY : TS_POLICY_PLANNER;
 	struct ts_cli_result found = {0};
 	struct ts_cli_run_view view;
-	uint64_t moving = limit_bytes, least = 0;
+	uint64_t moving = limit_bytes, least = 0, floor_bytes;
 	bool fits = false;
 	int err = ts_cli_run_view_init(&view, profile);
 
@@ -155,6 +155,7 @@ static int say_run(const struct request *r, const struct ts_profile *profile,
 			break;
 		moving -= found.run_bytes - limit_bytes;
 	}
+	floor_bytes = view.graph.floor_bytes;
 	ts_cli_run_view_finish(&view);
 	if (err)
 		return err;
@@ -169,9 +170,10 @@ static int say_run(const struct request *r, const struct ts_profile *profile,
 		        "under this limit: %llu MiB are taken\n",
 		        (unsigned long long)((least + MIB - 1) / MIB));
 	else
-		fputs("tapeswap: a run moves whole pages, and has no plan "
-		      "under this limit\n",
-		        stderr);
+		fprintf(stderr,
+		        "tapeswap: a run moves whole pages, and has no plan "
+		        "under this limit: %llu MiB at least are taken\n",
+		        (unsigned long long)((floor_bytes + MIB - 1) / MIB));
 	return 0;
 }
 

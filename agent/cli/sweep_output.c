@@ -160,17 +160,16 @@ void ts_sweep_table(const struct ts_sweep *sweep)
 		print_means(r);
 		putchar('\n');
 	}
+	if (sweep->run_graph != g)
+		printf("< %s no plan; the pager alone goes on\n",
+		        ts_size(sweep->run_graph->floor_bytes).text);
 	printf("< %s does not fit: op %u (%s) needs that much at once\n",
-	        ts_size(sweep->run_graph->floor_bytes).text,
-	        sweep->run_graph->floor_op,
-	        g->n_ops
-	                ? g->profile
-	                          ->signatures
-	                                  [g->profile->ops[sweep->run_graph
-	                                                             ->floor_op]
-	                                                  .signature]
-	                          .name
-	                : "none");
+	        ts_size(g->floor_bytes).text, g->floor_op,
+	        g->n_ops ? g->profile
+	                           ->signatures[g->profile->ops[g->floor_op]
+	                                                .signature]
+	                           .name
+	                 : "none");
 	if (arrow < sweep->n_limits)
 		print_use(sweep, arrow);
 }
@@ -269,6 +268,8 @@ int ts_sweep_json(const struct ts_sweep *sweep, const char *path)
 	json_object_set_new(root, "unlimited_peak_bytes",
 	        known(true, sweep->graph->peak_bytes));
 	json_object_set_new(root, "smallest_feasible_limit_bytes",
+	        known(true, sweep->graph->floor_bytes));
+	json_object_set_new(root, "least_planned_limit_bytes",
 	        known(true, sweep->run_graph->floor_bytes));
 	json_object_set_new(root, "rows", rows);
 	err = ts_cli_write_json(path, root);

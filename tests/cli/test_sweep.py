@@ -103,7 +103,7 @@ class Sweep(Profiled):
             document = json.loads(
                 self.put_out("sweep", path, "--json", *FEW)
             )
-            least.append(document["smallest_feasible_limit_bytes"])
+            least.append(document["least_planned_limit_bytes"])
             for row in document["rows"]:
                 self.assertLessEqual(row["bound_step_ns"], row["step_ns"] or
                                      row["bound_step_ns"])
