@@ -141,6 +141,19 @@ static int check_in_place(const struct ts_profile *profile, uint32_t v,
 	return 0;
 }
 
+/* Memory that no op uses counts to the @total of all sizes, too. */
+static int check_idle(const struct ts_profile *profile, uint64_t total,
+        struct ts_input_error *error)
+{
+	for (uint32_t i = 0; i < profile->n_idle; i++) {
+		if (profile->idle[i].size_bytes > TS_MAX_BYTES - total)
+			return bad(error, "idle", i,
+			        "all sizes together are out of bounds");
+		total += profile->idle[i].size_bytes;
+	}
+	return 0;
+}
+
 static int check_values(const struct ts_profile *profile,
         const uint32_t *writer, const uint32_t *last_use, bool *overwritten,
         struct ts_input_error *error)
@@ -192,7 +205,7 @@ static int check_values(const struct ts_profile *profile,
 				        r);
 		}
 	}
-	return 0;
+	return check_idle(profile, total, error);
 }
 
 static int check_structure(

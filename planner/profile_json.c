@@ -453,6 +453,32 @@ static void set_index(json_t *node, const char *key, uint32_t index)
 		json_object_set_new(node, key, json_integer(index));
 }
 
+static void set_address(json_t *node, uint64_t address)
+{
+	char text[24];
+
+	if (!address)
+		return;
+	snprintf(text, sizeof(text), "0x%" PRIx64, address);
+	json_object_set_new(node, "address", json_string(text));
+}
+
+static json_t *idle_to_json(const struct ts_profile *p)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < p->n_idle; i++) {
+		const struct ts_idle *idle = &p->idle[i];
+		json_t *node = json_pack(
+		        "{s:I}", "size_bytes", (json_int_t)idle->size_bytes);
+
+		set_address(node, idle->address);
+		set_index(node, "died", idle->died);
+		json_array_append_new(list, node);
+	}
+	return list;
+}
+
 static json_t *value_to_json(
         const struct ts_profile *p, const struct ts_value *value)
 {
@@ -466,12 +492,7 @@ static json_t *value_to_json(
 		set_index(node, "output", value->output);
 	}
 	set_index(node, "in_place_of", value->in_place_of);
-	if (value->address) {
-		char text[24];
-
-		snprintf(text, sizeof(text), "0x%" PRIx64, value->address);
-		json_object_set_new(node, "address", json_string(text));
-	}
+	set_address(node, value->address);
 	set_index(node, "died", value->died);
 	if (value->persistent)
 		json_object_set_new(node, "persistent", json_true());
@@ -546,6 +567,8 @@ static void lists_to_json(const struct ts_profile *p, json_t *root)
 	json_object_set_new(root, "ops", ops);
 	json_object_set_new(root, "regions", regions);
 	json_object_set_new(root, "turns", turns);
+	if (p->n_idle)
+		json_object_set_new(root, "idle", idle_to_json(p));
 }
 
 json_t *ts_profile_to_json(const struct ts_profile *p)

@@ -19,8 +19,8 @@ Of steps the best is told; what does not fit is "out of memory". PyTorch's own
 means are run once where what they take at most is within the limit.
 
 With --check, as in the tests' case, settled steps must be no slower than the
-first plan's, than checkpointing, and than the pager alone in a run of its own
-as in the steps before the plan.
+first plan's, than PyTorch's own means, and than the pager alone in a run of its
+own as in the steps before the plan.
 """
 
 import argparse
@@ -192,7 +192,7 @@ def table(name, shares=SHARES, checks=False):
 def check(name, shares=SHARES):
     """Wherever another way goes on a plan does, and is no slower."""
     for share, row in table(name, shares, True).items():
-        for column in (FIRST, PAGER, CHECKPOINT):
+        for column in (FIRST, PAGER, HOOKS, CHECKPOINT):
             if row[column] is None:
                 continue
             expect(row[SETTLED], f"{share} %: out of memory with a plan only")

@@ -108,6 +108,13 @@ START_TEST(bad_input_is_named_by_its_path)
 	              "{\"size_bytes\":8,\"kind\":\"input\","
 	              "\"persistent\":true}]," OPS,
 	                "$.values[1]"},
+	        /* Sizes that only together are too large. */
+	        {HEAD "\"idle\":[{\"size_bytes\":1125899906842624},"
+	              "{\"size_bytes\":1125899906842624}]," VALUES OPS,
+	                "$.idle[0]"},
+	        {HEAD "\"idle\":[{\"size_bytes\":562949953421312},"
+	              "{\"size_bytes\":562949953421312}]," VALUES OPS,
+	                "$.idle[1]"},
 	        /* A rebuild that needs what it makes. */
 	        {HEAD "\"values\":[{\"size_bytes\":8,\"kind\":\"input\"},"
 	              "{\"size_bytes\":8,\"kind\":\"input\",\"rebuild\":"
@@ -150,6 +157,11 @@ START_TEST(profile_survives_the_way_through_json)
 	json_t *root;
 
 	ck_assert_int_eq(ts_workload("gpt2-xl", a100, &profile), 0);
+	profile.idle = calloc(2, sizeof(*profile.idle));
+	ck_assert_ptr_nonnull(profile.idle);
+	profile.n_idle = 2;
+	profile.idle[0] = (struct ts_idle){8, UINT64_C(1) << 40, 7};
+	profile.idle[1] = (struct ts_idle){9, 0, TS_NONE};
 	root = ts_profile_to_json(&profile);
 	text = json_dumps(root, JSON_SORT_KEYS);
 	json_decref(root);
@@ -158,6 +170,11 @@ START_TEST(profile_survives_the_way_through_json)
 	ck_assert_uint_eq(again.n_ops, profile.n_ops);
 	ck_assert_uint_eq(again.n_values, profile.n_values);
 	ck_assert_uint_eq(again.n_regions, 48);
+	ck_assert_uint_eq(again.n_idle, 2);
+	ck_assert_uint_eq(again.idle[0].address, UINT64_C(1) << 40);
+	ck_assert_uint_eq(again.idle[0].died, 7);
+	ck_assert_uint_eq(again.idle[1].size_bytes, 9);
+	ck_assert_uint_eq(again.idle[1].died, TS_NONE);
 	ts_profile_finish(&again);
 	/* Of a tree that was read before it is the same, and the tree too. */
 	root = json_loads(text, 0, NULL);
