@@ -8,37 +8,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/places.h"
 #include "agent/planned_make_internal.h"
-#include "agent/proof_closure_internal.h"
 #include "agent/remake.h"
 
 struct shared {
 	const struct ts_planned_work *work;
-	/* By op and by value: the last group it is of, from 1 on. */
-	uint32_t *op_in, *made_in;
-	uint32_t group, count; /* of values in it */
-	uint32_t *ops;         /* of the group */
+	uint32_t *op_in; /* by op: the last group it is of, from 1 on */
+	uint32_t group;
+	uint32_t values[TS_REMAKE_GROUP_MAX]; /* of the group */
+	uint32_t count;
+	uint32_t *ops; /* of the group */
 	uint32_t n_ops;
 };
 
-/* What the group's ops write and none of its values is. */
-static uint64_t scratch_of(const struct shared *shared)
+static int by_number(const void *a, const void *b)
 {
-	const struct ts_profile *profile = shared->work->step->profile;
-	uint64_t bytes = 0;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	for (uint32_t i = 0; i < shared->n_ops; i++) {
-		const struct ts_profile_op *op = &profile->ops[shared->ops[i]];
+	return x < y ? -1 : x > y;
+}
 
-		for (uint32_t k = 0; k < op->n_writes; k++) {
-			uint32_t value = profile->uses[op->first_write + k];
+/* Is there scratch for what the group's ops write and none of its values is?
+ * Without memory there is none. */
+static bool has_scratch(struct shared *shared)
+{
+	struct ts_places places;
+	bool fits;
 
-			if (shared->made_in[value] != shared->group)
-				bytes += ts_making_room(
-				        profile->values[value].size_bytes);
-		}
-	}
-	return bytes;
+	qsort(shared->ops, shared->n_ops, sizeof(*shared->ops), by_number);
+	fits = !ts_places_find(shared->work->step->profile, shared->ops,
+	               shared->n_ops, shared->values, shared->count, &places) &&
+	       places.bytes <= shared->work->scratch_bytes;
+	ts_places_finish(&places);
+	return fits;
 }
 
 /* Adds a value to the group; the time of the ops that come with it. */
@@ -48,8 +51,7 @@ static uint64_t add(
 	const struct ts_planned_step *step = shared->work->step;
 	uint64_t ns = 0;
 
-	shared->made_in[candidate->value] = shared->group;
-	shared->count++;
+	shared->values[shared->count++] = candidate->value;
 	for (uint32_t i = 0; i < candidate->n_ops; i++) {
 		uint32_t op = step->candidates->pool[candidate->first_op + i];
 
@@ -77,8 +79,7 @@ static uint64_t time_of(
 	if (shared->count == TS_REMAKE_GROUP_MAX)
 		begin_group(shared);
 	ns = add(shared, candidate);
-	if (shared->count == 1 ||
-	        scratch_of(shared) <= shared->work->scratch_bytes)
+	if (shared->count == 1 || has_scratch(shared))
 		return ns;
 	begin_group(shared);
 	return add(shared, candidate);
@@ -129,13 +130,12 @@ int ts_planned_time_replays(const struct ts_planned_work *work,
 	const struct ts_profile *profile = work->step->profile;
 	struct shared shared = {.work = work,
 	        .op_in = calloc(profile->n_ops + 1ull, sizeof(uint32_t)),
-	        .made_in = calloc(profile->n_values + 1ull, sizeof(uint32_t)),
 	        .ops = malloc((profile->n_ops + 1ull) * sizeof(uint32_t))};
 	struct turn *turns = malloc((count + 1ull) * sizeof(*turns));
 	uint32_t end;
 	int rc = -ENOMEM;
 
-	if (!shared.op_in || !shared.made_in || !shared.ops || !turns)
+	if (!shared.op_in || !shared.ops || !turns)
 		goto out;
 	rc = 0;
 	for (uint32_t i = 0; i < count && !rc; i = end) {
@@ -146,7 +146,6 @@ int ts_planned_time_replays(const struct ts_planned_work *work,
 	}
 out:
 	free(shared.op_in);
-	free(shared.made_in);
 	free(shared.ops);
 	free(turns);
 	return rc;

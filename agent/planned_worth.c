@@ -4,8 +4,30 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "agent/in_place.h"
+
 /* A plan is shorter where its step takes no more than so much of another's. */
 #define SHORTER_OF(ns) ((ns) / 100 * 97)
+
+/* What is changed in place, all of it in the step, may come out the same. */
+static int allow_in_place(
+        const struct ts_profile *from, struct ts_profile *profile)
+{
+	bool *by_op = calloc(from->n_ops + 1ull, sizeof(*by_op));
+	int rc = by_op ? ts_in_place_find(from, by_op) : -ENOMEM;
+
+	for (uint32_t i = 0; !rc && i < from->n_ops; i++) {
+		const struct ts_profile_op *op = &from->ops[i];
+
+		if (!by_op[i] || !from->signatures[op->signature].replayable)
+			continue;
+		for (uint32_t k = 0; k < op->n_writes; k++)
+			profile->values[from->uses[op->first_write + k]]
+			        .no_replay = false;
+	}
+	free(by_op);
+	return rc;
+}
 
 /* What the profile says of it, not what was proved; then what it was. */
 static bool *allow_all(
@@ -18,6 +40,9 @@ static bool *allow_all(
 		profile->values[v].no_replay =
 		        v >= from->n_values || from->values[v].no_replay;
 	}
+	/* Without memory these are left out. */
+	if (kept)
+		(void)allow_in_place(from, profile);
 	return kept;
 }
 

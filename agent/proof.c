@@ -9,6 +9,7 @@
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
 #include "agent/beside.h"
+#include "agent/in_place.h"
 #include "agent/planned.h"
 #include "agent/profiler.h"
 #include "agent/proof_internal.h"
@@ -49,10 +50,12 @@ bool ts_proof_lock_at_exit(void)
 static void forget_step(void)
 {
 	free(ts_proof.verdicts);
+	free(ts_proof.in_place);
 	free(ts_proof.agreed);
 	free(ts_proof.unstable);
 	free(ts_proof.trials);
 	ts_proof.verdicts = NULL;
+	ts_proof.in_place = NULL;
 	ts_proof.agreed = NULL;
 	ts_proof.unstable = NULL;
 	ts_proof.trials = NULL;
@@ -66,20 +69,40 @@ static void forget_step(void)
 	ts_proof.waited = 0;
 }
 
+/* What makes nothing new may make again what it changed, of a copy. */
+static void allow_in_place(void)
+{
+	for (uint32_t i = 0; i < ts_proof.step->op_count; i++) {
+		enum ts_verdict *verdict = &ts_proof.verdicts[i];
+
+		ts_proof.in_place[i] &= *verdict == TS_VERDICT_NO_OUTPUT;
+		if (ts_proof.in_place[i])
+			*verdict = TS_VERDICT_OPEN;
+	}
+}
+
 static int remember_step(const struct ts_observed *step)
 {
 	size_t ops = step->op_count + 1;
+	int rc;
 
 	ts_proof.verdicts = calloc(ops, sizeof(*ts_proof.verdicts));
+	ts_proof.in_place = calloc(ops, sizeof(*ts_proof.in_place));
 	ts_proof.agreed = calloc(ops, sizeof(*ts_proof.agreed));
 	ts_proof.unstable =
 	        calloc(step->step.block_count + 1, sizeof(*ts_proof.unstable));
 	ts_proof.trials = calloc(ops, sizeof(*ts_proof.trials));
-	if (!ts_proof.verdicts || !ts_proof.agreed || !ts_proof.unstable ||
-	        !ts_proof.trials)
+	if (!ts_proof.verdicts || !ts_proof.in_place || !ts_proof.agreed ||
+	        !ts_proof.unstable || !ts_proof.trials)
 		return -ENOMEM;
 	ts_proof.step = step;
-	return ts_verdict_by_rule(&step->step, ts_proof.verdicts);
+	rc = ts_verdict_by_rule(&step->step, ts_proof.verdicts);
+	if (!rc)
+		rc = ts_in_place_find(
+		        &step->devices[0].profile, ts_proof.in_place);
+	if (!rc)
+		allow_in_place();
+	return rc;
 }
 
 /* Gives back what the shadow steps took. Lock held. */
@@ -161,7 +184,8 @@ static bool take_results(void)
 		ts_closures_judge(ts_proof.closures);
 	else if (ts_proof.done == TS_PROOF_STEPS)
 		ts_proof.closures = ts_closures_create(ts_proof.step,
-		        ts_proof.verdicts, CLOSURE_BYTES_MIN, CLOSURES_MAX);
+		        ts_proof.verdicts, ts_proof.in_place, CLOSURE_BYTES_MIN,
+		        CLOSURES_MAX);
 	if (ts_proof.done < TS_PROOF_STEPS ||
 	        (ts_proof.closures && ts_proof.done < 2 * TS_PROOF_STEPS)) {
 		atomic_store(&ts_proof.phase, TS_PROOF_WAITING);

@@ -68,25 +68,22 @@ static int add(const struct ts_closures *closures, uint32_t index,
 	const struct ts_closure *closure = &closures->list[index];
 	const struct ts_profile *profile = &closures->profile;
 	struct ts_replay_candidate *candidate = &to->list[to->count];
-	int rc = 0;
+	struct ts_places places;
+	int rc;
 
 	*candidate = (struct ts_replay_candidate){.value = closure->value,
 	        .closure = index,
 	        .first_op = to->pool_count,
 	        .n_ops = closure->op_count};
+	rc = ts_places_find(profile, &closures->op_list[closure->first_op],
+	        closure->op_count, &closure->value, 1, &places);
+	candidate->scratch_bytes = places.bytes;
+	ts_places_finish(&places);
 	for (uint32_t i = 0; i < closure->op_count && !rc; i++) {
 		uint32_t at = closures->op_list[closure->first_op + i];
-		const struct ts_profile_op *op = &profile->ops[at];
 
 		rc = put(to, at);
 		candidate->duration_ns += timed->ops[at].duration_ns;
-		for (uint32_t k = 0; k < op->n_writes; k++) {
-			uint32_t value = profile->uses[op->first_write + k];
-
-			if (value != closure->value)
-				candidate->scratch_bytes += ts_making_room(
-				        profile->values[value].size_bytes);
-		}
 	}
 	if (!rc)
 		rc = add_reads(closures, closure, to, candidate);

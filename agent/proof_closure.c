@@ -10,8 +10,8 @@
 
 /* -------------------------------------------------------------- which */
 
-static int apply_verdicts(
-        struct ts_closures *closures, const enum ts_verdict *verdicts)
+static int apply_verdicts(struct ts_closures *closures,
+        const enum ts_verdict *verdicts, const bool *in_place)
 {
 	const struct ts_profile *from = &closures->step->devices[0].profile;
 	struct ts_profile *to = &closures->profile;
@@ -30,9 +30,13 @@ static int apply_verdicts(
 	for (uint32_t i = 0; i < to->n_ops; i++) {
 		const struct ts_profile_op *op = &to->ops[i];
 
-		for (uint32_t k = 0; k < op->n_writes; k++)
-			to->values[to->uses[op->first_write + k]].no_replay |=
-			        verdicts[i] != TS_VERDICT_PROVED;
+		for (uint32_t k = 0; k < op->n_writes; k++) {
+			struct ts_value *value =
+			        &to->values[to->uses[op->first_write + k]];
+
+			value->no_replay = verdicts[i] != TS_VERDICT_PROVED ||
+			                   (value->no_replay && !in_place[i]);
+		}
 	}
 	return 0;
 }
@@ -106,6 +110,10 @@ static int find_all(
 		if (gap->replay_ns == TS_NEVER || gap->to_op >= g->n_ops ||
 		        gap->size_bytes < least_bytes)
 			continue;
+		/* Between two ops that work in place on it, one after the
+		 * other. */
+		if (g->overwriter[gap->version] == gap->to_op)
+			continue;
 		closures->list[closures->count++] =
 		        (struct ts_closure){.value = gap->version,
 		                .to_op = gap->to_op,
@@ -123,7 +131,8 @@ static int find_all(
 }
 
 struct ts_closures *ts_closures_create(const struct ts_observed *step,
-        const enum ts_verdict *verdicts, uint64_t least_bytes, uint32_t most)
+        const enum ts_verdict *verdicts, const bool *in_place,
+        uint64_t least_bytes, uint32_t most)
 {
 	struct ts_graph_options options = {.min_gap_bytes = least_bytes};
 	struct ts_closures *closures = calloc(1, sizeof(*closures));
@@ -137,7 +146,7 @@ struct ts_closures *ts_closures_create(const struct ts_observed *step,
 	closures->kept = calloc(step->op_count + 1, sizeof(*closures->kept));
 	rc = closures->wanted && closures->kept ? 0 : -ENOMEM;
 	if (!rc)
-		rc = apply_verdicts(closures, verdicts);
+		rc = apply_verdicts(closures, verdicts, in_place);
 	if (!rc)
 		rc = ts_graph_init(
 		        &closures->graph, &closures->profile, &options);
@@ -284,16 +293,6 @@ static const uint32_t *values_of(
 	return by_use + (step->ops[op].first_use - step->first_use);
 }
 
-static const struct ts_made *buffer_of(
-        const struct ts_making *making, uint32_t op, uint32_t use)
-{
-	for (unsigned int i = 0; i < making->buffer_count; i++)
-		if (making->buffers[i].op == op &&
-		        making->buffers[i].use == use)
-			return &making->buffers[i];
-	return NULL;
-}
-
 /* Which use of its writer a value is; UINT32_MAX: of none in the closure. */
 static uint32_t use_of(
         const struct ts_closures *closures, uint32_t value, uint32_t op)
@@ -334,14 +333,6 @@ static enum ts_verdict add_leaf(
 	return TS_VERDICT_OPEN;
 }
 
-/* So that whatever a kernel reads there lies as it lay in a block. */
-#define ROOM_BYTES 512u
-
-uint64_t ts_making_room(uint64_t bytes)
-{
-	return (bytes + ROOM_BYTES - 1) / ROOM_BYTES * ROOM_BYTES;
-}
-
 static int get(struct ts_making *making, uint64_t bytes, uint64_t *ret_address)
 {
 	return ts_scratch_get(
@@ -361,9 +352,8 @@ static bool is_made_here(const struct ts_closures *closures, uint32_t value,
 	       closures->kept[writer].uses[made].serial == use->serial;
 }
 
-/* What op @op reads, and @with_places a place for everything it makes. */
-static enum ts_verdict plan_op(
-        struct ts_making *making, uint32_t op, bool with_places)
+/* What op @op reads, and where the value itself is. */
+static enum ts_verdict plan_op(struct ts_making *making, uint32_t op)
 {
 	struct ts_closures *closures = making->closures;
 	const struct ts_values *values = &closures->step->devices[0].values;
@@ -374,27 +364,13 @@ static enum ts_verdict plan_op(
 	if (!kept->there)
 		return TS_VERDICT_FAILED;
 	for (uint32_t i = 0; i < closures->step->step.ops[op].use_count; i++) {
-		struct ts_made *buffer = &making->buffers[making->buffer_count];
 		enum ts_verdict verdict;
 
-		if (written[i] == making->closure->value) {
+		if (written[i] == making->closure->value)
 			making->original = &kept->uses[i];
-			continue;
-		}
-		if (written[i] != TS_NONE && !with_places)
-			continue;
-		if (written[i] != TS_NONE) {
-			if (making->buffer_count == TS_CLOSURE_BUFFERS)
-				return TS_VERDICT_NO_ROOM;
-			*buffer =
-			        (struct ts_made){op, i, 0, kept->uses[i].bytes};
-			if (get(making, buffer->bytes, &buffer->address))
-				return TS_VERDICT_NO_ROOM;
-			making->buffer_count++;
-			continue;
-		}
 		if (read[i] == TS_NONE)
 			continue;
+		/* Nor is what it changes in place what it was by then. */
 		if (!ts_graph_alive(&closures->graph, read[i],
 		            making->closure->to_op)) {
 			if (!is_made_here(closures, read[i], &kept->uses[i]))
@@ -408,12 +384,45 @@ static enum ts_verdict plan_op(
 	return TS_VERDICT_OPEN;
 }
 
+/* A place for everything that the ops make and that is not the value. */
+static enum ts_verdict find_places(struct ts_making *making)
+{
+	const struct ts_closure *closure = making->closure;
+	struct ts_places *places = &making->places;
+	int rc = ts_places_find(&making->closures->profile,
+	        &making->closures->op_list[closure->first_op],
+	        closure->op_count, &closure->value, 1, places);
+
+	if (!rc)
+		making->buffers =
+		        calloc(places->count + 1ull, sizeof(*making->buffers));
+	if (rc || !making->buffers)
+		return TS_VERDICT_FAILED;
+	for (uint32_t i = 0; i < places->count; i++)
+		if (!places->list[i].home &&
+		        get(making, places->list[i].bytes, &making->buffers[i]))
+			return TS_VERDICT_NO_ROOM;
+	return TS_VERDICT_OPEN;
+}
+
 static int fill(const struct ts_making *making, uint64_t address,
         uint64_t bytes, bool second)
 {
 	return ts_gpu_errno(ts_agent.ops->set_bytes(address,
 	        second ? TS_FILL_SECOND : TS_FILL_FIRST, bytes,
 	        (CUstream)(uintptr_t)making->stream));
+}
+
+/* Where @value is made, which an op of the closure does; 0: none does. */
+static uint64_t place_of(
+        const struct ts_making *making, uint32_t value, bool second)
+{
+	const struct ts_place *place = ts_places_get(&making->places, value);
+
+	if (!place)
+		return 0;
+	return place->home ? making->final[second]
+	                   : making->buffers[place - making->places.list];
 }
 
 /* Leads one operand of a kept launch to where it is now. */
@@ -425,27 +434,13 @@ static int lead(const struct ts_making *making, struct ts_replay_launch *launch,
 	uint32_t written = values_of(values->use_write, closures, op)[use];
 	uint32_t read = values_of(values->use_read, closures, op)[use];
 	const struct ts_kept_use *kept = &closures->kept[op].uses[use];
-	const struct ts_made *buffer;
 	uint64_t to;
 
-	if (written == making->closure->value) {
-		to = making->final[second];
-	} else if (written != TS_NONE) {
-		buffer = buffer_of(making, op, use);
-		to = buffer ? buffer->address : 0;
-	} else if (read == TS_NONE || ts_graph_alive(&closures->graph, read,
-	                                      making->closure->to_op)) {
+	if (written == TS_NONE &&
+	        (read == TS_NONE || ts_graph_alive(&closures->graph, read,
+	                                    making->closure->to_op)))
 		return 0;
-	} else {
-		uint32_t writer = closures->graph.writer[read];
-
-		/* Made by an op before in the same closure. */
-		buffer = writer == TS_NONE
-		                 ? NULL
-		                 : buffer_of(making, writer,
-		                           use_of(closures, read, writer));
-		to = buffer ? buffer->address : 0;
-	}
+	to = place_of(making, written != TS_NONE ? written : read, second);
 	if (!to)
 		return -ENOTSUP;
 	return ts_replay_redirect(launch, kept->address, kept->bytes, to)
@@ -492,9 +487,10 @@ static int run(const struct ts_making *making, bool second)
 	int rc = fill(
 	        making, making->final[second], making->original->bytes, second);
 
-	for (unsigned int i = 0; i < making->buffer_count && !rc; i++)
-		rc = fill(making, making->buffers[i].address,
-		        making->buffers[i].bytes, second);
+	for (uint32_t i = 0; i < making->places.count && !rc; i++)
+		if (making->buffers[i])
+			rc = fill(making, making->buffers[i],
+			        making->places.list[i].bytes, second);
 	return rc ? rc : launch_all(making, second);
 }
 
@@ -598,19 +594,15 @@ static int run_resident(struct ts_making *making)
 	return rc;
 }
 
-static enum ts_verdict plan_ops(struct ts_making *making, bool with_places)
+static enum ts_verdict plan_ops(struct ts_making *making)
 {
 	const struct ts_closure *closure = making->closure;
-	uint64_t held = ts_proof.scratch.held_bytes;
 	enum ts_verdict verdict = TS_VERDICT_OPEN;
 
 	for (uint32_t i = 0;
 	        i < closure->op_count && verdict == TS_VERDICT_OPEN; i++)
 		verdict = plan_op(making,
-		        making->closures->op_list[closure->first_op + i],
-		        with_places);
-	if (ts_proof.scratch.held_bytes != held)
-		ts_agent_after_unmanaged();
+		        making->closures->op_list[closure->first_op + i]);
 	if (verdict == TS_VERDICT_OPEN && !making->original)
 		verdict = TS_VERDICT_FAILED;
 	return verdict;
@@ -627,26 +619,24 @@ static enum ts_verdict is_there(
 
 enum ts_verdict ts_making_leaves(struct ts_making *making)
 {
-	return is_there(making, plan_ops(making, false));
-}
-
-static enum ts_verdict plan_all(struct ts_making *making)
-{
-	return is_there(making, plan_ops(making, true));
+	return is_there(making, plan_ops(making));
 }
 
 static void put_buffers(struct ts_making *making)
 {
-	for (unsigned int i = 0; i < making->buffer_count; i++)
-		ts_scratch_put(&ts_proof.scratch, making->buffers[i].address,
-		        making->stream);
-	making->buffer_count = 0;
+	for (uint32_t i = 0; making->buffers && i < making->places.count; i++)
+		if (making->buffers[i])
+			ts_scratch_put(&ts_proof.scratch, making->buffers[i],
+			        making->stream);
+	free(making->buffers);
+	making->buffers = NULL;
+	ts_places_finish(&making->places);
 }
 
 static int make(struct ts_making *making)
 {
 	struct ts_closure *closure = making->closure;
-	enum ts_verdict verdict = plan_all(making);
+	enum ts_verdict verdict = ts_making_leaves(making);
 	uint64_t held = ts_proof.scratch.held_bytes;
 	int rc = 0;
 
@@ -654,6 +644,8 @@ static int make(struct ts_making *making)
 	        i < making->leaf_count && verdict == TS_VERDICT_OPEN; i++)
 		if (making->leaves[i]->slot == TS_PROOF_NO_SLOT)
 			verdict = TS_VERDICT_LEAF_CHANGED;
+	if (verdict == TS_VERDICT_OPEN)
+		verdict = find_places(making);
 	for (int i = 0; i < 2 && verdict == TS_VERDICT_OPEN; i++)
 		if (get(making, making->original->bytes, &making->final[i]))
 			verdict = TS_VERDICT_NO_ROOM;

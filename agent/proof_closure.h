@@ -22,11 +22,12 @@ struct ts_closures;
 
 /*
  * The gaps of @step's first device of at least @least_bytes, with @verdicts by
- * op. At most @most of them, the largest first. NULL where there are none, or
- * no memory. @step and @verdicts must stay.
+ * op, and whether it works @in_place. At most @most of them, the largest first.
+ * NULL where there are none, or no memory. @step must stay.
  */
 struct ts_closures *ts_closures_create(const struct ts_observed *step,
-        const enum ts_verdict *verdicts, uint64_t least_bytes, uint32_t most);
+        const enum ts_verdict *verdicts, const bool *in_place,
+        uint64_t least_bytes, uint32_t most);
 void ts_closures_destroy(struct ts_closures *closures);
 
 /* A shadow step begins. */

@@ -7,12 +7,12 @@
 #ifndef TS_PROOF_CLOSURE_INTERNAL_H
 #define TS_PROOF_CLOSURE_INTERNAL_H
 
+#include "agent/places.h"
 #include "agent/proof_closure.h"
 #include "agent/proof_internal.h"
 #include "planner/graph.h"
 
-#define TS_CLOSURE_LEAVES  (4 * TS_CLOSURE_MAX)
-#define TS_CLOSURE_BUFFERS (4 * TS_CLOSURE_MAX)
+#define TS_CLOSURE_LEAVES (4 * TS_CLOSURE_MAX)
 
 /* A use of an op that is kept: where it lay, and what was there. */
 struct ts_kept_use {
@@ -58,19 +58,13 @@ struct ts_closures {
 	struct ts_profile profile; /* with verdicts; shares the rest */
 };
 
-/* Where a value of the closure is made. */
-struct ts_made {
-	uint32_t op, use;
-	uint64_t address, bytes;
-};
-
 /* One closure on its way. */
 struct ts_making {
 	struct ts_closures *closures;
 	struct ts_closure *closure;
 	ts_stream_key stream;
-	struct ts_made buffers[TS_CLOSURE_BUFFERS];
-	unsigned int buffer_count;
+	struct ts_places places;
+	uint64_t *buffers; /* by place; 0: none */
 	uint64_t final[2]; /* the value itself, from the two fills */
 	const struct ts_kept_use *original;
 	const struct ts_kept_use *leaves[TS_CLOSURE_LEAVES];
@@ -91,9 +85,6 @@ bool ts_kept_is_alive(const struct ts_kept_use *use);
 /* All of it runs in the order of one stream. */
 bool ts_closure_is_on_one_stream(
         const struct ts_closures *closures, const struct ts_closure *closure);
-
-/* Scratch that @bytes take of a larger piece. */
-uint64_t ts_making_room(uint64_t bytes);
 
 /*
  * Fills in leaves and original of @making, of which closures, closure and

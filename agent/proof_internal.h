@@ -30,6 +30,7 @@ struct ts_proof_touch {
 	uint32_t use;           /* of the op, as the step recorded them */
 	bool scratch;           /* a library's own, which says nothing */
 	bool read_only;         /* as far as the profile knows */
+	bool changes;           /* and this it is to change */
 };
 
 struct ts_proof_trial {
@@ -54,6 +55,7 @@ struct ts_proof_output {
 	uint64_t address, bytes;             /* of the block */
 	uint64_t range_address, range_bytes; /* of what the op touches in it */
 	uint64_t before, first, second;      /* scratch */
+	bool in_place; /* it is made of what was there before */
 };
 
 #define TS_PROOF_OUTPUTS 16
@@ -74,6 +76,7 @@ struct ts_proof {
 	struct ts_mutex lock;
 	const struct ts_observed *step;
 	enum ts_verdict *verdicts; /* by op */
+	bool *in_place;            /* by op: in_place.h */
 	uint8_t *agreed;           /* by op: shadow steps in a row */
 	uint8_t *unstable;         /* by block of the step: changed unseen */
 	bool looked;               /* a step went by with sums alone */

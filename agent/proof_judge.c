@@ -35,10 +35,26 @@ static bool changes_operand(const struct ts_proof_trial *trial)
 	        &ts_proof.touches[trial->first_touch];
 
 	for (uint32_t i = 0; i < trial->touch_count; i++)
-		if (!touches[i].scratch &&
+		if (!touches[i].scratch && !touches[i].changes &&
 		        differ(touches[i].before, touches[i].after))
 			return true;
 	return false;
+}
+
+/*
+ * What works in place must be seen to: where nothing changes a launch on a copy
+ * that did nothing would leave the same.
+ */
+static bool changes_all(const struct ts_proof_trial *trial)
+{
+	const struct ts_proof_touch *touches =
+	        &ts_proof.touches[trial->first_touch];
+
+	for (uint32_t i = 0; i < trial->touch_count; i++)
+		if (touches[i].changes &&
+		        !differ(touches[i].before, touches[i].after))
+			return false;
+	return true;
 }
 
 static enum ts_verdict judge_trial(const struct ts_proof_trial *trial)
@@ -50,6 +66,8 @@ static enum ts_verdict judge_trial(const struct ts_proof_trial *trial)
 		return trial->failed;
 	if (changes_operand(trial))
 		return TS_VERDICT_CHANGES_OPERAND;
+	if (!changes_all(trial))
+		return TS_VERDICT_WRITES_NOTHING;
 	for (uint32_t i = 0; i < trial->touch_count; i++)
 		if (!touches[i].scratch &&
 		        differ(touches[i].after, touches[i].again))

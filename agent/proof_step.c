@@ -159,8 +159,19 @@ static bool is_scratch_block(uint64_t address)
 	return scratch;
 }
 
+/* Does the step's profile have it that op `at` writes its use @index? */
+static bool writes(uint32_t index)
+{
+	const struct ts_observed *step = ts_proof.step;
+	const struct ts_rec_op *rec = &step->step.ops[ts_proof.at];
+	uint64_t use = rec->first_use - step->step.first_use + index;
+
+	return index < rec->use_count &&
+	       step->devices[0].values.use_write[use] != TS_NONE;
+}
+
 /* Three buffers for what the op makes of a block: what it was, and two more. */
-static int add_output(const struct ts_op *op, size_t index)
+static int add_output(const struct ts_op *op, size_t index, bool in_place)
 {
 	const struct ts_use *use = &op->uses[index];
 	struct ts_scratch *scratch = &ts_proof.scratch;
@@ -173,7 +184,8 @@ static int add_output(const struct ts_op *op, size_t index)
 	*output = (struct ts_proof_output){.address = use->address,
 	        .bytes = use->bytes,
 	        .range_address = op->ranges[index].address,
-	        .range_bytes = op->ranges[index].bytes};
+	        .range_bytes = op->ranges[index].bytes,
+	        .in_place = in_place};
 	rc = ts_scratch_get(scratch, use->bytes, op->stream, &output->before);
 	if (!rc)
 		rc = ts_scratch_get(
@@ -198,12 +210,19 @@ static bool may_try(enum ts_verdict verdict)
 static void prepare(const struct ts_op *op, struct ts_proof_trial *trial)
 {
 	uint64_t held = ts_proof.scratch.held_bytes;
+	bool in_place = ts_proof.in_place[ts_proof.at];
+	uint32_t recorded = 0;
 	int rc = 0;
 
-	for (size_t i = 0; i < op->count && !rc; i++)
-		if (is_touched(op, i) && op->uses[i].fresh &&
+	for (size_t i = 0; i < op->count && !rc; i++) {
+		uint32_t index = recorded;
+
+		recorded += !op->uses[i].doubtful;
+		if (is_touched(op, i) &&
+		        (in_place ? writes(index) : op->uses[i].fresh) &&
 		        !is_scratch_block(op->uses[i].address))
-			rc = add_output(op, i);
+			rc = add_output(op, i, in_place);
+	}
 	room_taken(held);
 	if (rc) {
 		put_outputs(op->stream);
@@ -238,7 +257,7 @@ void ts_proof_step_comes(struct ts_op *op)
 		if (rc)
 			ts_proof_step_leave(strerror(-rc));
 	} else if (ts_proof.looked && may_try(ts_proof.verdicts[ts_proof.at])) {
-		/* What works in place would do so on live memory. */
+		/* What changes others' memory would do so once more. */
 		prepare(op, trial);
 	}
 }
@@ -352,7 +371,9 @@ static int look_before(const struct ts_op *op)
 		        .again = TS_PROOF_NO_SLOT,
 		        .use = index,
 		        .scratch = is_scratch_block(op->uses[i].address),
-		        .read_only = only_reads(index)};
+		        .read_only = only_reads(index),
+		        .changes = ts_proof.in_place[ts_proof.at] &&
+		                   writes(index)};
 		if (op->uses[i].fresh)
 			touch->before = TS_PROOF_NO_SLOT;
 		else if (touch->before == TS_PROOF_NO_SLOT &&
@@ -400,6 +421,17 @@ static int fill(uint64_t address, uint64_t bytes, unsigned char with,
 	        address, with, bytes, (CUstream)(uintptr_t)stream));
 }
 
+/* What works in place finds in a copy what it found. */
+static int copy_before(const struct ts_op *op,
+        const struct ts_proof_output *output, uint64_t to)
+{
+	uint64_t skip = output->range_address - output->address;
+
+	return ts_gpu_errno(
+	        ts_agent.ops->copy_within(to + skip, output->before + skip,
+	                output->range_bytes, (CUstream)(uintptr_t)op->stream));
+}
+
 /* Leads what the op makes to the one set of buffers, and launches it. */
 static int launch_into(
         struct ts_replay_launch *launch, const struct ts_op *op, bool second)
@@ -413,6 +445,8 @@ static int launch_into(
 
 		rc = fill(to, output->bytes,
 		        second ? TS_FILL_SECOND : TS_FILL_FIRST, op->stream);
+		if (!rc && output->in_place)
+			rc = copy_before(op, output, to);
 		if (!rc && !ts_replay_redirect(launch, from, output->bytes, to))
 			rc = -ENOTSUP;
 	}

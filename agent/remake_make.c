@@ -19,8 +19,8 @@ struct group {
 	uint32_t count;
 	uint32_t *ops; /* ascending, each once */
 	uint32_t n_ops, op_room;
-	struct ts_made *buffers;
-	uint32_t n_buffers, buffer_room;
+	struct ts_places places;
+	uint64_t *buffers; /* by place; 0: at home */
 	struct ts_range *ranges;
 	uint32_t n_ranges, range_room;
 };
@@ -110,14 +110,6 @@ static uint32_t first_wanted(void)
 
 /* ----------------------------------------------------------------- a group */
 
-static bool makes(const struct group *group, uint32_t value)
-{
-	for (uint32_t i = 0; i < group->count; i++)
-		if (closure_of(group->items[i])->value == value)
-			return true;
-	return false;
-}
-
 static int add_op(struct group *group, uint32_t op)
 {
 	uint32_t at = group->n_ops;
@@ -150,25 +142,26 @@ static uint32_t uses_of(const struct group *group, uint32_t op)
 	return group->closures->step->step.ops[op].use_count;
 }
 
-/* Scratch that the ops of @group take. */
-static uint64_t scratch_of(const struct group *group)
+/* Where what the ops of @group make is made. */
+static int find_places(const struct group *group, struct ts_places *ret_places)
 {
-	const uint32_t *all =
-	        group->closures->step->devices[0].values.use_write;
-	uint64_t bytes = 0;
+	uint32_t home[TS_REMAKE_GROUP_MAX];
 
-	for (uint32_t i = 0; i < group->n_ops; i++) {
-		uint32_t op = group->ops[i];
-		const uint32_t *written = values_of(all, group, op);
+	for (uint32_t i = 0; i < group->count; i++)
+		home[i] = closure_of(group->items[i])->value;
+	return ts_places_find(&group->closures->profile, group->ops,
+	        group->n_ops, home, group->count, ret_places);
+}
 
-		for (uint32_t k = 0; k < uses_of(group, op); k++)
-			if (written[k] != TS_NONE && !makes(group, written[k]))
-				bytes +=
-				        ts_making_room(group->closures->kept[op]
-				                               .uses[k]
-				                               .bytes);
-	}
-	return bytes;
+/* Without memory there is no scratch for it. */
+static bool has_scratch(const struct group *group)
+{
+	struct ts_places places;
+	bool fits = !find_places(group, &places) &&
+	            places.bytes <= ts_remake.arena_bytes;
+
+	ts_places_finish(&places);
+	return fits;
 }
 
 /* Adds the item; with it nothing is there yet but ops. */
@@ -189,40 +182,26 @@ static int add_item(struct group *group, uint32_t item)
 
 static int add_buffers(struct group *group)
 {
-	const uint32_t *all =
-	        group->closures->step->devices[0].values.use_write;
-	uint64_t at = ts_remake.arena;
-	int rc = 0;
+	struct ts_places *places = &group->places;
+	int rc = find_places(group, places);
 
-	for (uint32_t i = 0; i < group->n_ops && !rc; i++) {
-		uint32_t op = group->ops[i];
-		const uint32_t *written = values_of(all, group, op);
+	if (!rc)
+		group->buffers =
+		        calloc(places->count + 1ull, sizeof(*group->buffers));
+	if (!rc && !group->buffers)
+		rc = -ENOMEM;
+	if (!rc && ts_remake.arena && places->bytes > ts_remake.arena_bytes)
+		rc = -ENOSPC;
+	for (uint32_t i = 0; i < places->count && !rc; i++) {
+		const struct ts_place *place = &places->list[i];
 
-		for (uint32_t k = 0; k < uses_of(group, op) && !rc; k++) {
-			struct ts_made made = {.op = op,
-			        .use = k,
-			        .bytes = group->closures->kept[op]
-			                         .uses[k]
-			                         .bytes};
-
-			if (written[k] == TS_NONE || makes(group, written[k]))
-				continue;
-			rc = room_for(&group->buffers, group->n_buffers,
-			        &group->buffer_room, sizeof(*group->buffers));
-			if (!rc && ts_remake.arena) {
-				made.address = at;
-				at += ts_making_room(made.bytes);
-				if (at - ts_remake.arena >
-				        ts_remake.arena_bytes)
-					rc = -ENOSPC;
-			} else if (!rc) {
-				rc = ts_scratch_get(&ts_proof.scratch,
-				        made.bytes, group->stream,
-				        &made.address);
-			}
-			if (!rc)
-				group->buffers[group->n_buffers++] = made;
-		}
+		if (place->home)
+			continue;
+		if (ts_remake.arena)
+			group->buffers[i] = ts_remake.arena + place->offset;
+		else
+			rc = ts_scratch_get(&ts_proof.scratch, place->bytes,
+			        group->stream, &group->buffers[i]);
 	}
 	return rc;
 }
@@ -287,28 +266,12 @@ static int add_ranges(struct group *group)
 
 /* ---------------------------------------------------------------- launches */
 
-/* Where the group has what @op has at @use; 0: where it was. */
-static uint64_t buffer_of(const struct group *group, uint32_t op, uint32_t use)
+/* Where an op of the group makes @value; 0: none does, or at home. */
+static uint64_t buffer_of(const struct group *group, uint32_t value)
 {
-	for (uint32_t i = 0; i < group->n_buffers; i++)
-		if (group->buffers[i].op == op && group->buffers[i].use == use)
-			return group->buffers[i].address;
-	return 0;
-}
+	const struct ts_place *place = ts_places_get(&group->places, value);
 
-/* The buffer of @value, which an op of the group made; 0: none has. */
-static uint64_t buffer_with(const struct group *group, uint32_t value)
-{
-	const uint32_t *all =
-	        group->closures->step->devices[0].values.use_write;
-
-	for (uint32_t i = 0; i < group->n_buffers; i++) {
-		const struct ts_made *made = &group->buffers[i];
-
-		if (values_of(all, group, made->op)[made->use] == value)
-			return made->address;
-	}
-	return 0;
+	return place ? group->buffers[place - group->places.list] : 0;
 }
 
 static int lead(const struct group *group, struct ts_replay_launch *launch,
@@ -319,12 +282,9 @@ static int lead(const struct group *group, struct ts_replay_launch *launch,
 	uint32_t written = values_of(values->use_write, group, op)[use];
 	uint32_t read = values_of(values->use_read, group, op)[use];
 	const struct ts_kept_use *kept = &group->closures->kept[op].uses[use];
-	uint64_t to = 0;
+	uint32_t value = written != TS_NONE ? written : read;
+	uint64_t to = value == TS_NONE ? 0 : buffer_of(group, value);
 
-	if (written != TS_NONE && !makes(group, written))
-		to = buffer_of(group, op, use);
-	else if (written == TS_NONE && read != TS_NONE)
-		to = buffer_with(group, read);
 	if (!to)
 		return 0;
 	return ts_replay_redirect(launch, kept->address, kept->bytes, to)
@@ -384,9 +344,13 @@ static int launch_all(const struct group *group)
 
 static void finish(struct group *group)
 {
-	for (uint32_t i = 0; i < group->n_buffers && !ts_remake.arena; i++)
-		ts_scratch_put(&ts_proof.scratch, group->buffers[i].address,
-		        group->stream);
+	for (uint32_t i = 0;
+	        i < group->places.count && group->buffers && !ts_remake.arena;
+	        i++)
+		if (group->buffers[i])
+			ts_scratch_put(&ts_proof.scratch, group->buffers[i],
+			        group->stream);
+	ts_places_finish(&group->places);
 	free(group->ops);
 	free(group->buffers);
 	free(group->ranges);
@@ -413,8 +377,7 @@ static int gather(struct group *group, uint32_t most)
 		if (!more.ops)
 			break;
 		memcpy(more.ops, group->ops, group->n_ops * sizeof(*more.ops));
-		if (add_item(&more, item) ||
-		        scratch_of(&more) > ts_remake.arena_bytes) {
+		if (add_item(&more, item) || !has_scratch(&more)) {
 			free(more.ops);
 			break;
 		}

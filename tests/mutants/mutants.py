@@ -103,6 +103,7 @@ DETECTORS = (
         "Rows.test_plain_copies",
         "Rows.test_addresses_that_go_elsewhere",
     ),
+    _unit("places"),
     _unit("crossed"),
     _unit("beside"),
     _preload("beside"),
@@ -132,7 +133,7 @@ REMADE_CASES = (
     "torch/remade/streams",
     "torch/remade/apart",
 )
-REMADE_QUICK = (_unit("remake"), _unit("planned_replay"))
+REMADE_QUICK = (_unit("remake"), _unit("planned_replay"), _unit("places"))
 REMADE_SLOW = tuple(
     Detector(
         case.replace("/", "_"),

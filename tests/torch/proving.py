@@ -28,7 +28,7 @@ REFUSED = {
     "batch_norm_collect_statistics": "refused by rule",
     "batch_norm_update_stats": "refused by rule",
     "batch_norm_transform_input": "proved",
-    "launch_clamp": "refused by rule",
+    "launch_clamp": "proved",
     "fused_dropout": "proved",
     "embedding_backward": "refused by rule",
     "indexing_backward": "refused by rule",
@@ -364,7 +364,7 @@ KEPT = {
         "batch_norm_collect_statistics": "refused by rule",
         "batch_norm_update_stats": "refused by rule",
     },
-    "inplace": {"launch_clamp": "refused by rule"},
+    "inplace": {"launch_clamp": "proved"},
     # The gate can be made again, but not from what is there by then.
     "leaf": {"sigmoid_kernel": "proved"},
     "atomics": {

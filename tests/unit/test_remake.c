@@ -57,6 +57,7 @@ static struct {
 	uint64_t signatures[OPS];
 	uint32_t use_read[4 * OPS], use_write[4 * OPS];
 	enum ts_verdict verdicts[OPS];
+	bool in_place[OPS];
 	struct ts_closures *closures;
 	/* Of the program. */
 	uint64_t address[BLOCKS];
@@ -348,7 +349,8 @@ static uint32_t closure_of(uint32_t value, uint32_t to_op)
 
 static void prove(void)
 {
-	s.closures = ts_closures_create(&s.observed, s.verdicts, 1, 100);
+	s.closures =
+	        ts_closures_create(&s.observed, s.verdicts, s.in_place, 1, 100);
 	ck_assert_ptr_nonnull(s.closures);
 	for (uint32_t i = 0; i < s.closures->count; i++)
 		s.closures->list[i].verdict = TS_VERDICT_PROVED;

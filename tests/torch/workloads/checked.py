@@ -6,7 +6,7 @@ Usage: checked.py [--library FILE] KIND...
 
 Each layer has, beside a product and a dropout, what KIND names:
   norm     batch norm, which keeps statistics
-  inplace  a ReLU in place
+  inplace  an addition and a ReLU in place, one upon the other
   leaf     a gate made from what is changed before the backward reads the gate
   atomics  rows that are added up by index_put, and an embedding
   hidden   a product whose addresses stand in tables on the device (--library)
@@ -118,7 +118,9 @@ class Layer(nn.Module):
             x = x.view(16, -1, SIDE).transpose(1, 2).contiguous()
             x = look(self.norm(x)).transpose(1, 2).reshape(-1, SIDE)
         if "inplace" in self.kinds:
-            x = look(F.relu(x * 1.5, inplace=True))
+            y = x * 1.5
+            y += x
+            x = look(F.relu(y, inplace=True))
         if "leaf" in self.kinds:
             gate = look(torch.sigmoid(self.marks))
             with torch.no_grad():

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/places.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* So that whatever a kernel reads there lies as it lay in a block. */
+#define ROOM_BYTES 512u
+
+uint64_t ts_places_room(uint64_t bytes)
+{
+	return (bytes + ROOM_BYTES - 1) / ROOM_BYTES * ROOM_BYTES;
+}
+
+static struct ts_place *find(struct ts_places *places, uint32_t value)
+{
+	for (uint32_t i = places->n_contents; i-- > 0;)
+		if (places->contents[i].value == value)
+			return &places->list[places->contents[i].place];
+	return NULL;
+}
+
+const struct ts_place *ts_places_get(
+        const struct ts_places *places, uint32_t value)
+{
+	for (uint32_t i = 0; i < places->n_contents; i++)
+		if (places->contents[i].value == value)
+			return &places->list[places->contents[i].place];
+	return NULL;
+}
+
+static int grow(
+        void *array_pointer, uint32_t count, uint32_t *room, size_t size)
+{
+	void **array = array_pointer, *more;
+
+	if (count < *room)
+		return 0;
+	more = realloc(*array, (2 * *room + 64ull) * size);
+	if (!more)
+		return -ENOMEM;
+	*array = more;
+	*room = 2 * *room + 64;
+	return 0;
+}
+
+/* Op @at of the list leaves @value behind, over @older or in a new place. */
+static int write(struct ts_places *places, const struct ts_value *made,
+        uint32_t value, uint32_t at)
+{
+	struct ts_place *place = made->in_place_of == TS_NONE
+	                                 ? NULL
+	                                 : find(places, made->in_place_of);
+	int rc = 0;
+
+	if (!place) {
+		rc = grow(&places->list, places->count, &places->room,
+		        sizeof(*places->list));
+		if (rc)
+			return rc;
+		place = &places->list[places->count++];
+		*place = (struct ts_place){
+		        .first = at, .bytes = ts_places_room(made->size_bytes)};
+	}
+	place->value = value;
+	place->last = at;
+	rc = grow(&places->contents, places->n_contents, &places->content_room,
+	        sizeof(*places->contents));
+	if (!rc)
+		places->contents[places->n_contents++] = (struct ts_content){
+		        value, (uint32_t)(place - places->list)};
+	return rc;
+}
+
+static int see_op(struct ts_places *places, const struct ts_profile *profile,
+        uint32_t op_index, uint32_t at)
+{
+	const struct ts_profile_op *op = &profile->ops[op_index];
+	int rc = 0;
+
+	for (uint32_t k = 0; k < op->n_reads; k++) {
+		struct ts_place *place =
+		        find(places, profile->uses[op->first_read + k]);
+
+		if (place)
+			place->last = at;
+	}
+	for (uint32_t k = 0; k < op->n_writes && !rc; k++) {
+		uint32_t value = profile->uses[op->first_write + k];
+
+		rc = write(places, &profile->values[value], value, at);
+	}
+	return rc;
+}
+
+/* The lowest room for place @index beside those before it that still live. */
+static uint64_t lowest(const struct ts_places *places, uint32_t index)
+{
+	const struct ts_place *place = &places->list[index];
+	uint64_t offset = 0;
+	bool moved = true;
+
+	while (moved) {
+		moved = false;
+		for (uint32_t i = 0; i < index; i++) {
+			const struct ts_place *other = &places->list[i];
+
+			if (other->home || other->last < place->first ||
+			        other->offset >= offset + place->bytes ||
+			        offset >= other->offset + other->bytes)
+				continue;
+			offset = other->offset + other->bytes;
+			moved = true;
+		}
+	}
+	return offset;
+}
+
+static bool has(const uint32_t *list, uint32_t count, uint32_t what)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (list[i] == what)
+			return true;
+	return false;
+}
+
+int ts_places_find(const struct ts_profile *profile, const uint32_t *ops,
+        uint32_t n_ops, const uint32_t *home, uint32_t n_home,
+        struct ts_places *ret_places)
+{
+	int rc = 0;
+
+	memset(ret_places, 0, sizeof(*ret_places));
+	for (uint32_t i = 0; i < n_ops && !rc; i++)
+		rc = see_op(ret_places, profile, ops[i], i);
+	for (uint32_t i = 0; i < ret_places->count && !rc; i++) {
+		struct ts_place *place = &ret_places->list[i];
+
+		place->home = has(home, n_home, place->value);
+		if (place->home)
+			continue;
+		place->offset = lowest(ret_places, i);
+		if (place->offset + place->bytes > ret_places->bytes)
+			ret_places->bytes = place->offset + place->bytes;
+	}
+	return rc;
+}
+
+void ts_places_finish(struct ts_places *places)
+{
+	free(places->list);
+	free(places->contents);
+	memset(places, 0, sizeof(*places));
+}
