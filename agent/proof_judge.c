@@ -138,6 +138,11 @@ void ts_proof_judge(void)
 		                 ts_proof.verdicts[i] == TS_VERDICT_PROVED) &&
 		         changes_operand(&ts_proof.trials[i]))
 			settle(i, TS_VERDICT_CHANGES_OPERAND);
+		/* Before it is launched again: it may write what tables on the
+		 * device name, which would be written once more. */
+		else if (ts_proof.verdicts[i] == TS_VERDICT_OPEN &&
+		         !changes_all(&ts_proof.trials[i]))
+			settle(i, TS_VERDICT_WRITES_NOTHING);
 		find_unstable(i);
 	}
 	refuse_unstable();

@@ -128,6 +128,7 @@ DETECTORS = (
 REMADE = "remade_"
 REMADE_CASES = (
     "torch/remade/kept/rules",
+    "torch/remade/kept/added",
     "torch/remade/planned",
     "torch/remade/disturbed",
     "torch/remade/streams",

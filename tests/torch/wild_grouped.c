@@ -8,18 +8,21 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* c[i] = a[i] * b[i], square matrices; tables on the device. 0, or a status. */
+/*
+ * c[i] = a[i] * b[i], and what c[i] was where @adds; square matrices, tables on
+ * the device. 0, or a status.
+ */
 EXPORT int wild_grouped(const float *const *a, const float *const *b,
-        float *const *c, int size, int count);
+        float *const *c, int size, int count, int adds);
 
 int wild_grouped(const float *const *a, const float *const *b, float *const *c,
-        int size, int count)
+        int size, int count, int adds)
 {
 	static cublasHandle_t handle;
-	const float one = 1, zero = 0;
+	const float one = 1, beta = adds ? 1 : 0;
 
 	if (!handle && cublasCreate(&handle) != CUBLAS_STATUS_SUCCESS)
 		return -1;
 	return (int)cublasSgemmBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, size,
-	        size, size, &one, a, size, b, size, &zero, c, size, count);
+	        size, size, &one, a, size, b, size, &beta, c, size, count);
 }

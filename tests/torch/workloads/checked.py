@@ -10,6 +10,7 @@ Each layer has, beside a product and a dropout, what KIND names:
   leaf     a gate made from what is changed before the backward reads the gate
   atomics  rows that are added up by index_put, and an embedding
   hidden   a product whose addresses stand in tables on the device (--library)
+  added    one that is added to what is there
   together what all ranks add up, by NCCL, of which there is one
   random   a GELU, for SIMGPU_UNSTABLE to make another thing of at each launch
 What is printed of a step says whether all was the same. An activation that was
@@ -27,7 +28,8 @@ from torch import distributed
 import common
 
 KINDS = (
-    "norm", "inplace", "leaf", "atomics", "hidden", "together", "random",
+    "norm", "inplace", "leaf", "atomics", "hidden", "added", "together",
+    "random",
 )
 GROUP, SIDE = 4, 512
 
@@ -67,13 +69,14 @@ class Grouped(torch.autograd.Function):
         )
 
     @staticmethod
-    def forward(ctx, x, weight):
-        y = torch.empty_like(x)
+    def forward(ctx, x, weight, adds):
+        y = x.clone() if adds else torch.empty_like(x)
         tables = [Grouped.table(each) for each in (x, weight, y)]
         status = Grouped.library.wild_grouped(
             *(ctypes.c_void_p(table.data_ptr()) for table in tables),
             SIDE,
             GROUP,
+            adds,
         )
         if status:
             raise SystemExit(f"wild_grouped: {status}")
@@ -81,7 +84,7 @@ class Grouped(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return grad, None
+        return grad, None, None
 
 
 class Together(torch.autograd.Function):
@@ -132,7 +135,10 @@ class Layer(nn.Module):
             x = rows + look(self.embed(tokens))
         if "hidden" in self.kinds:
             x = x.view(GROUP, SIDE, SIDE)
-            x = look(Grouped.apply(x, self.group)).view(-1, SIDE)
+            x = look(Grouped.apply(x, self.group, False)).view(-1, SIDE)
+        if "added" in self.kinds:
+            x = x.view(GROUP, SIDE, SIDE)
+            x = look(Grouped.apply(x, self.group, True)).view(-1, SIDE)
         if "together" in self.kinds:
             x = look(Together.apply(x))
         if "random" in self.kinds:

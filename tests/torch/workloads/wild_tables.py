@@ -93,6 +93,7 @@ def main():
             *(ctypes.c_void_p(table.data_ptr()) for table in tables),
             SIZE,
             COUNT,
+            False,
         )
         if status:
             raise SystemExit(f"wild_grouped: {status}")
