@@ -317,6 +317,20 @@ def told(steps, mode, why):
     expect(f"; {words}" in outcome.err, f"not {words}\n{outcome.err[-600:]}")
 
 
+def not_paid(spec, percent):
+    """Where copies cost nothing what was proved is not made use of, and that
+    is said."""
+    unlimited = run_once(plain(spec, "tags"))
+    limit = share_of_peak(unlimited.report, percent)
+    outcome = run(planning(spec, limit, "tags", "1"))
+    expect_equal(printed(outcome), printed(unlimited), "output")
+    expect("remade" not in outcome.status, f"{outcome.status.get('remade')}")
+    closures = outcome.profile["proof"]["closures"]
+    expect(closures["proved"] > 0, f"nothing was proved: {closures}")
+    words = "; nothing made again: it would not pay"
+    expect(words in outcome.err, f"not {words}\n{outcome.err[-600:]}")
+
+
 def looked_again(spec, percent, unstable):
     """Every few steps all is tried once more. What began to come out otherwise
     (@unstable, as SIMGPU_UNSTABLE has it) is found, and planned for no more."""
@@ -499,6 +513,11 @@ def all_cases():
                 full=True,
             )
             for steps, mode, why in TOLD
+        ),
+        Case(
+            "torch/remade/told/not-paid",
+            lambda: not_paid(mini, 90),
+            full=True,
         ),
         Case(
             "torch/remade/asked-again",
