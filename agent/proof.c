@@ -69,13 +69,20 @@ static void forget_step(void)
 	ts_proof.waited = 0;
 }
 
-/* What makes nothing new may make again what it changed, of a copy. */
+/*
+ * What makes nothing new may make again what it changed, of a copy. Where
+ * addresses stand in memory it may change other memory beside, which nobody
+ * sees: such programs have none of that launched again.
+ */
 static void allow_in_place(void)
 {
+	bool hidden = atomic_load(&ts_agent.tables.pinned) != 0;
+
 	for (uint32_t i = 0; i < ts_proof.step->op_count; i++) {
 		enum ts_verdict *verdict = &ts_proof.verdicts[i];
 
-		ts_proof.in_place[i] &= *verdict == TS_VERDICT_NO_OUTPUT;
+		ts_proof.in_place[i] &=
+		        !hidden && *verdict == TS_VERDICT_NO_OUTPUT;
 		if (ts_proof.in_place[i])
 			*verdict = TS_VERDICT_OPEN;
 	}
