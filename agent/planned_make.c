@@ -26,7 +26,7 @@ void ts_planned_plan_finish(struct ts_planned_plan *plan)
 {
 	ts_plan_finish(&plan->plan);
 	ts_page_plan_finish(&plan->pages);
-	ts_planned_view_finish(&plan->view);
+	ts_page_view_finish(&plan->view);
 	free(plan->replays);
 	plan->replays = NULL;
 	plan->n_replays = 0;
@@ -508,7 +508,7 @@ static int make(const struct ts_planned_step *step, bool lets_go,
 	        .n_ops = (uint32_t)step->step->op_count,
 	        .lets_go = lets_go};
 	struct ts_graph_options options = {0};
-	struct ts_planned_view view;
+	struct ts_page_view view;
 	struct ts_graph graph;
 	int rc;
 
@@ -530,7 +530,7 @@ static int make(const struct ts_planned_step *step, bool lets_go,
 	}
 	*ret_least_bytes = limit_for(&work, work.least_chunks);
 	if (rc) {
-		ts_planned_view_finish(&view);
+		ts_page_view_finish(&view);
 	} else {
 		ret_plan->view = view;
 		ret_plan->is_open =

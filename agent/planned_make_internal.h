@@ -15,7 +15,7 @@
 struct ts_planned_work {
 	const struct ts_planned_step *step;
 	uint32_t n_ops;
-	struct ts_planned_view *view;
+	struct ts_page_view *view;
 	uint32_t *first_gap; /* by range: offsets into gap_list */
 	uint32_t *gap_list;  /* gaps that are not kept, ascending */
 	struct ts_plan_hold *holds;

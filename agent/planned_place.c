@@ -12,7 +12,7 @@ struct ticks {
 };
 
 static int add_hold(struct ts_planned_work *work,
-        const struct ts_planned_range *range, uint32_t take_op,
+        const struct ts_page_range *range, uint32_t take_op,
         uint32_t release_op, const struct ticks *ticks)
 {
 	struct ts_plan_hold hold = {.address = range->address,
@@ -62,14 +62,14 @@ bool ts_planned_is_last(const struct ts_planned_work *work,
         const struct ts_gap *gap, uint32_t range)
 {
 	return gap->to_op < work->n_ops &&
-	       ts_planned_range_lingers(&work->view->ranges[range], gap->to_op);
+	       ts_page_range_lingers(&work->view->ranges[range], gap->to_op);
 }
 
 /* The holds of one range: its life without the gaps in which it is away. */
 static int hold_range(
         struct ts_planned_work *work, const struct ts_graph *g, uint32_t index)
 {
-	const struct ts_planned_range *range = &work->view->ranges[index];
+	const struct ts_page_range *range = &work->view->ranges[index];
 	const struct ts_planned_run *run = &work->run;
 	const struct ts_planned_gap *last = NULL;
 	uint32_t take = range->first, end = range->end;
@@ -148,7 +148,7 @@ static int hold_all(struct ts_planned_work *work, const struct ts_graph *g)
 
 	work->n_holds = 0;
 	for (uint32_t i = 0; i < work->view->n_ranges && !rc; i++) {
-		const struct ts_planned_range *range = &work->view->ranges[i];
+		const struct ts_page_range *range = &work->view->ranges[i];
 
 		/* What comes untouched and untouched goes takes no memory;
 		 * some were freed between the last step and this one. */
@@ -181,7 +181,7 @@ static void list_leaving(struct ts_planned_work *work, const struct ts_graph *g,
 	const struct ts_planned_run *run = &work->run;
 
 	for (uint32_t i = 0; i < work->view->n_ranges; i++) {
-		const struct ts_planned_range *range = &work->view->ranges[i];
+		const struct ts_page_range *range = &work->view->ranges[i];
 
 		if (!range->leaves || has_gone(work, g, i))
 			continue;

@@ -32,7 +32,7 @@ struct share {
 	uint64_t looked;
 };
 
-static bool is_there(const struct ts_planned_range *range)
+static bool is_there(const struct ts_page_range *range)
 {
 	return range->bytes && (range->used || range->before) &&
 	       range->end > range->first;
@@ -62,16 +62,16 @@ static uint32_t cut_at(const struct share *s, uint64_t address)
 
 static int by_first(const void *a, const void *b, void *data)
 {
-	const struct ts_planned_range *ranges = data;
-	const struct ts_planned_range *x = &ranges[*(const uint32_t *)a];
-	const struct ts_planned_range *y = &ranges[*(const uint32_t *)b];
+	const struct ts_page_range *ranges = data;
+	const struct ts_page_range *x = &ranges[*(const uint32_t *)a];
+	const struct ts_page_range *y = &ranges[*(const uint32_t *)b];
 
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
 static int cut_ranges(struct share *s)
 {
-	const struct ts_planned_view *view = s->work->view;
+	const struct ts_page_view *view = s->work->view;
 	uint64_t total = 0;
 	uint32_t n = 0;
 
@@ -93,7 +93,7 @@ static int cut_ranges(struct share *s)
 		return -ENOMEM;
 	for (int pass = 0; pass < 2; pass++) {
 		for (uint32_t i = 0; i < view->n_ranges; i++) {
-			const struct ts_planned_range *r = &view->ranges[i];
+			const struct ts_page_range *r = &view->ranges[i];
 
 			if (!is_there(r))
 				continue;
@@ -229,7 +229,7 @@ static int add_tenancy(struct share *s, uint32_t from, uint32_t end,
 /* When the pages of a range have to be there. */
 static int add_range(struct share *s, uint32_t index)
 {
-	const struct ts_planned_range *range = &s->work->view->ranges[index];
+	const struct ts_page_range *range = &s->work->view->ranges[index];
 	uint32_t from = range->first, before = TS_NONE, around = TS_NONE;
 	uint32_t n_ops = s->work->n_ops;
 	int rc = 0;

@@ -42,7 +42,7 @@ static void step_end(struct step *step, struct ts_profile *ret_profile)
 	ck_assert_int_eq(ts_builder_take(b, ret_profile), 0);
 }
 
-static const uint32_t *reads_of(const struct ts_paged *paged, uint32_t op)
+static const uint32_t *reads_of(const struct ts_page_view *paged, uint32_t op)
 {
 	return paged->profile.uses + paged->profile.ops[op].first_read;
 }
@@ -50,7 +50,7 @@ static const uint32_t *reads_of(const struct ts_paged *paged, uint32_t op)
 START_TEST(page_of_two_moves_with_both)
 {
 	struct ts_profile profile;
-	struct ts_paged paged;
+	struct ts_page_view paged;
 	struct step step;
 
 	step_begin(&step, 3 * MIB, 3 * MIB);
@@ -71,7 +71,7 @@ START_TEST(page_of_two_moves_with_both)
 	ck_assert_uint_eq(paged.profile.values[2].address, BASE + 2 * MIB);
 	ck_assert_uint_eq(paged.profile.values[3].in_place_of, 2);
 	ck_assert_uint_eq(reads_of(&paged, 2)[1], 3);
-	ts_paged_finish(&paged);
+	ts_page_view_finish(&paged);
 	ts_profile_finish(&profile);
 }
 END_TEST
@@ -79,7 +79,7 @@ END_TEST
 START_TEST(small_value_keeps_its_page)
 {
 	struct ts_profile profile;
-	struct ts_paged paged;
+	struct ts_page_view paged;
 	struct step step;
 
 	step_begin(&step, 4 * MIB, 512);
@@ -90,7 +90,7 @@ START_TEST(small_value_keeps_its_page)
 	ck_assert_uint_eq(paged.profile.resident_bytes,
 	        ts_pages_limit(profile.resident_bytes, 1));
 	ck_assert_uint_eq(paged.profile.n_values, 2);
-	ts_paged_finish(&paged);
+	ts_page_view_finish(&paged);
 	ts_profile_finish(&profile);
 }
 END_TEST
@@ -99,7 +99,7 @@ END_TEST
 START_TEST(value_stays_until_it_is_freed)
 {
 	struct ts_profile profile;
-	struct ts_paged paged;
+	struct ts_page_view paged;
 	struct step step;
 
 	step_begin(&step, 4 * MIB, 4 * MIB);
@@ -111,7 +111,7 @@ START_TEST(value_stays_until_it_is_freed)
 	ck_assert(!paged.dirties[paged.profile.ops[3].first_read + 1]);
 	/* A kernel may write what it is said to read. */
 	ck_assert(paged.dirties[paged.profile.ops[2].first_read]);
-	ts_paged_finish(&paged);
+	ts_page_view_finish(&paged);
 	ts_profile_finish(&profile);
 }
 END_TEST
@@ -119,7 +119,7 @@ END_TEST
 static uint64_t peak_with_idle(uint64_t bytes, uint32_t died)
 {
 	struct ts_profile profile;
-	struct ts_paged paged;
+	struct ts_page_view paged;
 	struct ts_graph graph;
 	struct step step;
 	uint64_t peak;
@@ -137,7 +137,7 @@ static uint64_t peak_with_idle(uint64_t bytes, uint32_t died)
 	        0);
 	peak = graph.peak_bytes;
 	ts_graph_finish(&graph);
-	ts_paged_finish(&paged);
+	ts_page_view_finish(&paged);
 	ts_profile_finish(&profile);
 	return peak;
 }
