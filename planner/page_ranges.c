@@ -30,7 +30,8 @@ static int by_number(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static void add_edge(struct work *w, uint32_t block, uint64_t address, int which)
+static void add_edge(
+        struct work *w, uint32_t block, uint64_t address, int which)
 {
 	const struct ts_page_range *range = &w->view->ranges[block];
 	uint64_t page = address / w->page_bytes;

@@ -21,8 +21,8 @@ struct ts_page_range {
 	uint64_t address, bytes; /* whole pages; none: it does not move */
 	uint32_t first, end;     /* ops it lives for; end: n_ops, it stays */
 	uint32_t idle;           /* from this op on none uses it */
-	bool used;               /* by an op, or there is something to be kept */
-	bool before;             /* was there when the step began */
+	bool used;   /* by an op, or there is something to be kept */
+	bool before; /* was there when the step began */
 	/*
 	 * What is in it is on the host from end on: it lives for longer, though
 	 * no op uses it any more.

@@ -100,6 +100,11 @@ DETECTORS = (
         ("build/tests/unit/planner/test_planner_share",),
         ("tests/unit/planner/test_planner_share",),
     ),
+    Detector(
+        "planner_paged",
+        ("build/tests/unit/planner/test_planner_paged",),
+        ("tests/unit/planner/test_planner_paged",),
+    ),
     _unit("planned_filler"),
     _unit("pager_orders"),
     _unit("pager_stress"),

@@ -152,6 +152,65 @@ START_TEST(idle_memory_counts_until_it_is_freed)
 }
 END_TEST
 
+/* By value: what @op reads, and whether the host's copy is old after it. */
+static int reads_value(
+        const struct ts_page_view *view, uint32_t op, uint32_t value)
+{
+	const struct ts_profile_op *at = &view->profile.ops[op];
+
+	for (uint32_t k = at->first_read; k < at->first_read + at->n_reads; k++)
+		if (view->profile.uses[k] == value)
+			return 1 + view->dirties[k];
+	return 0;
+}
+
+/* The last op, which reads b, may use the first block, too. */
+START_TEST(what_an_op_may_use_is_there_for_it)
+{
+	const uint32_t block_of[] = {0, 1};
+	const uint8_t only_read[8] = {0};
+	const struct ts_page_doubt doubt = {.op = 3, .block = 0};
+	struct ts_profile profile;
+	struct ts_page_view view;
+	struct step step;
+
+	step_begin(&step, 3 * MIB, 3 * MIB);
+	step_end(&step, &profile);
+	ck_assert_uint_le(profile.n_uses, 8);
+	for (int doubtful = 0; doubtful < 2; doubtful++) {
+		ck_assert_int_eq(ts_page_view_init(&view, 2), 0);
+		for (uint32_t i = 0; i < 2; i++)
+			view.ranges[i] = (struct ts_page_range){
+			        .address = BASE + 3 * MIB * i,
+			        .bytes = 3 * MIB,
+			        .first = i,
+			        .end = 4,
+			        .idle = 3 + i,
+			        .used = true};
+		/* Else it is there to the end for another reason. */
+		view.ranges[0].idle = view.ranges[0].end;
+		ck_assert_int_eq(
+		        ts_page_view_cut(&view, TS_PAGE_BYTES, NULL, 0), 0);
+		ck_assert_int_eq(
+		        ts_page_view_fill(&view,
+		                &(struct ts_page_contents){.profile = &profile,
+		                        .block_of = block_of,
+		                        .n_valued = 2,
+		                        .only_read = only_read,
+		                        .doubts = &doubt,
+		                        .n_doubts = (uint32_t)doubtful}),
+		        0);
+		ck_assert_int_eq(
+		        reads_value(&view, 3, step.a), doubtful ? 2 : 0);
+		ck_assert_int_eq(reads_value(&view, 3, step.b), 2);
+		ck_assert_int_eq(reads_value(&view, 2, step.b), 0);
+		ck_assert_uint_eq(view.profile.ops[3].n_reads, 2 + doubtful);
+		ts_page_view_finish(&view);
+	}
+	ts_profile_finish(&profile);
+}
+END_TEST
+
 START_TEST(nothing_is_known_without_addresses)
 {
 	struct ts_profile profile;
@@ -171,6 +230,7 @@ int main(void)
 	const TTest *const tests[] = {page_of_two_moves_with_both,
 	        small_value_keeps_its_page, value_stays_until_it_is_freed,
 	        idle_memory_counts_until_it_is_freed,
+	        what_an_op_may_use_is_there_for_it,
 	        nothing_is_known_without_addresses};
 
 	return ts_run_suite(
