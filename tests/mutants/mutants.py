@@ -95,6 +95,17 @@ DETECTORS = (
     _unit("planned"),
     _unit("planned_replay"),
     _unit("planned_predict"),
+    _unit("planned_pace"),
+    Detector(
+        "planner_share",
+        ("build/tests/unit/planner/test_planner_share",),
+        ("tests/unit/planner/test_planner_share",),
+    ),
+    Detector(
+        "planner_paged",
+        ("build/tests/unit/planner/test_planner_paged",),
+        ("tests/unit/planner/test_planner_paged",),
+    ),
     _unit("planned_filler"),
     _unit("pager_orders"),
     _unit("pager_stress"),
