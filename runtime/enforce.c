@@ -348,6 +348,8 @@ static void move_all(struct ts_pager *pager, struct ts_enforce *enforce,
 	ts_mutex_lock(&pager->gate);
 	entered = ts_pager_enter_context(pager);
 	ts_mutex_lock(&pager->lock);
+	/* The pager moved something since the last time. */
+	enforce->uneven |= enforce->seen != pager->moved;
 	rc = bring_back(pager, enforce, index);
 	if (!rc)
 		rc = ts_enforce_move(pager, enforce, moves, count, false);
