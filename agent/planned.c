@@ -191,7 +191,7 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 	entry->json = ts_planned_file_json(&entry->made, observed);
 	entry->observed = observed;
 	entry->drift.expected_ns = entry->made.plan.predicted_step_ns;
-	ts_planned_view_finish(&entry->made.view);
+	ts_page_view_finish(&entry->made.view);
 	return ts_planned_cache_follow(entry, observed);
 }
 

@@ -26,7 +26,7 @@ void ts_planned_plan_finish(struct ts_planned_plan *plan)
 {
 	ts_plan_finish(&plan->plan);
 	ts_page_plan_finish(&plan->pages);
-	ts_planned_view_finish(&plan->view);
+	ts_page_view_finish(&plan->view);
 	free(plan->replays);
 	plan->replays = NULL;
 	plan->n_replays = 0;
@@ -63,14 +63,16 @@ static uint64_t limit_for(const struct ts_planned_work *work, uint64_t chunks)
 	       pages * survey->page_bytes / 100 * (100 + 2 * MARGIN_PERCENT);
 }
 
-static int plan_limit(struct ts_planned_work *work, const struct ts_graph *g,
-        uint64_t limit_bytes, struct ts_planned_plan *made)
+/* A plan by bytes, of which the last one is remembered. */
+static int plan_bytes(struct ts_planned_work *work, const struct ts_graph *g,
+        uint64_t limit_bytes, struct ts_plan *ret_plan)
 {
 	struct ts_plan_options options = ts_plan_default_options();
 	struct ts_plan_stats stats;
 	int rc;
 
-	memset(made, 0, sizeof(*made));
+	if (work->made_of == g && work->made.limit_bytes == limit_bytes)
+		return ts_plan_copy(&work->made, ret_plan);
 	options.pages = false;
 	/* The program waits, and several limits may have to be tried. */
 	options.quick = true;
@@ -78,10 +80,30 @@ static int plan_limit(struct ts_planned_work *work, const struct ts_graph *g,
 	options.dirties = g->dirties;
 	/* What is less than a page does not move. */
 	options.min_gap_bytes = work->step->survey->page_bytes;
-	rc = ts_plan_make(
-	        g->profile, limit_bytes, &options, &made->plan, &stats);
+	rc = ts_plan_make(g->profile, limit_bytes, &options, ret_plan, &stats);
+	if (rc)
+		return rc;
+	ts_plan_finish(&work->made);
+	work->made_of = g;
+	rc = ts_plan_copy(ret_plan, &work->made);
+	if (rc) {
+		work->made_of = NULL;
+		ts_plan_finish(ret_plan);
+	}
+	return rc;
+}
+
+static int plan_limit(struct ts_planned_work *work, const struct ts_graph *g,
+        uint64_t limit_bytes, struct ts_planned_plan *made)
+{
+	int rc;
+
+	memset(made, 0, sizeof(*made));
+	rc = plan_bytes(work, g, limit_bytes, &made->plan);
 	made->model_ns = made->plan.predicted_step_ns;
 	made->moving_bytes = limit_bytes;
+	if (!rc && made->model_ns > work->most_ns)
+		rc = -ERANGE;
 	if (!rc)
 		rc = ts_planned_place(work, g, made);
 	if (rc)
@@ -112,6 +134,28 @@ static int try_limit(struct ts_planned_work *work, const struct ts_graph *g,
 	return rc;
 }
 
+/* Where it takes too many chunks, with some away for others. */
+static int place_offered(struct ts_planned_work *work, const struct ts_graph *g,
+        struct ts_planned_plan *made, uint64_t chunks)
+{
+	struct ts_page_plan pages;
+	int rc = ts_planned_place(work, g, made);
+
+	if (rc || made->pages.n_chunks <= chunks)
+		return rc;
+	pages = made->pages;
+	memset(&made->pages, 0, sizeof(made->pages));
+	work->shares = true;
+	rc = ts_planned_place(work, g, made);
+	work->shares = false;
+	/* It tells what it takes without. */
+	if (rc)
+		made->pages = pages;
+	else
+		ts_page_plan_finish(&pages);
+	return 0;
+}
+
 /* 0 where the plan that was offered still fits: the planner is not asked. */
 static int try_offered(struct ts_planned_work *work, const struct ts_graph *g,
         uint64_t chunks, struct ts_planned_plan *made, uint64_t *ret_chunks)
@@ -132,9 +176,8 @@ static int try_offered(struct ts_planned_work *work, const struct ts_graph *g,
 	made->plan.limit_bytes = work->step->offered_bytes
 	                                 ? work->step->offered_bytes
 	                                 : work->chunks_bytes;
-	rc = ts_planned_place(work, g, made);
-	if (!rc)
-		*ret_chunks = made->pages.n_chunks;
+	rc = place_offered(work, g, made, chunks);
+	*ret_chunks = made->pages.n_chunks;
 	if (!rc && made->pages.n_chunks > chunks)
 		rc = -ENOSPC;
 	if (rc)
@@ -187,6 +230,9 @@ static int hunt_down(struct ts_planned_work *work, const struct ts_graph *g,
 		uint64_t excess = 0;
 		int rc = try_limit(work, g, hunt.limit, below, &made);
 
+		/* Nor would one with less be. */
+		if (rc == -ERANGE)
+			break;
 		/* One that needs more tells how much more. */
 		if (rc == -ENOSPC && !hunt.fits && !at_floor) {
 			at_floor = true;
@@ -239,7 +285,7 @@ static int hunt_down(struct ts_planned_work *work, const struct ts_graph *g,
  * if there are not chunks enough for that. Less for the planner's values, or
  * waits: what costs less is seen when both are there.
  */
-static int hunt_both(struct ts_planned_work *work, const struct ts_graph *g,
+static int hunt_alone(struct ts_planned_work *work, const struct ts_graph *g,
         uint64_t chunks, struct ts_planned_plan *ret)
 {
 	uint64_t least_chunks = work->least_chunks;
@@ -265,6 +311,69 @@ static int hunt_both(struct ts_planned_work *work, const struct ts_graph *g,
 	return 0;
 }
 
+/* Pages add no more than that to what the model says of bytes. */
+#define NEAR_OF(ns) ((ns) / 100 * 102)
+
+/* True where the planner's values find chunks as they are, as good as free. */
+static bool fits_at_once(struct ts_planned_work *work, const struct ts_graph *g,
+        uint64_t chunks, struct ts_planned_plan *ret)
+{
+	int rc;
+
+	work->apart = true;
+	rc = plan_limit(work, g, work->chunks_bytes, ret);
+	work->apart = false;
+	if (rc)
+		return false;
+	ret->chunks_there = chunks;
+	if (ret->pages.n_chunks <= chunks &&
+	        ret->plan.predicted_step_ns <= NEAR_OF(ret->model_ns))
+		return true;
+	ts_planned_plan_finish(ret);
+	return false;
+}
+
+/* Pages make a step so much shorter at most than the model says, and waits. */
+#define AT_MOST_OF(ns) ((ns) / 100 * 110)
+
+/*
+ * All chunks for the planner's values, where those are away for which others
+ * find no chunks; or less, so that all find some.
+ */
+static int hunt_both(struct ts_planned_work *work, const struct ts_graph *g,
+        uint64_t chunks, struct ts_planned_plan *ret)
+{
+	struct ts_planned_plan shared;
+	int shared_rc, rc;
+
+	work->most_ns = UINT64_MAX;
+	if (fits_at_once(work, g, chunks, ret))
+		return 0;
+	/* What leaves late takes chunks that are given to others by then. */
+	work->shares = true;
+	shared_rc = work->lets_go
+	                    ? -ENOTSUP
+	                    : plan_limit(work, g, work->chunks_bytes, &shared);
+	work->shares = false;
+	if (!shared_rc) {
+		shared.chunks_there = chunks;
+		work->most_ns = AT_MOST_OF(shared.plan.predicted_step_ns);
+	}
+	rc = hunt_alone(work, g, chunks, ret);
+	if (shared_rc)
+		return rc;
+	if (rc) {
+		*ret = shared;
+	} else if (shared.plan.predicted_step_ns <
+	           ret->plan.predicted_step_ns) {
+		ts_planned_plan_finish(ret);
+		*ret = shared;
+	} else {
+		ts_planned_plan_finish(&shared);
+	}
+	return 0;
+}
+
 static int search(struct ts_planned_work *work, const struct ts_graph *g,
         struct ts_planned_plan *ret)
 {
@@ -273,6 +382,7 @@ static int search(struct ts_planned_work *work, const struct ts_graph *g,
 	int rc;
 
 	work->chunks_bytes = chunks * survey->page_bytes;
+	work->most_ns = UINT64_MAX;
 	rc = work->replays ? -ENOENT
 	                   : try_offered(work, g, chunks, ret, &offered_chunks);
 	if (rc) {
@@ -330,6 +440,7 @@ static int search_with(struct ts_planned_work *work, uint64_t scratch, int rc,
 	if (more)
 		return rc;
 	more = search(work, &graph, &other);
+	work->made_of = NULL;
 	ts_graph_finish(&graph);
 	if (more)
 		return rc;
@@ -393,10 +504,11 @@ static int search_more(
 static int make(const struct ts_planned_step *step, bool lets_go,
         struct ts_planned_plan *ret_plan, uint64_t *ret_least_bytes)
 {
-	struct ts_planned_work work = {
-	        .step = step, .n_ops = (uint32_t)step->step->op_count};
+	struct ts_planned_work work = {.step = step,
+	        .n_ops = (uint32_t)step->step->op_count,
+	        .lets_go = lets_go};
 	struct ts_graph_options options = {0};
-	struct ts_planned_view view;
+	struct ts_page_view view;
 	struct ts_graph graph;
 	int rc;
 
@@ -412,12 +524,13 @@ static int make(const struct ts_planned_step *step, bool lets_go,
 		rc = ts_graph_init(&graph, &view.profile, &options);
 	if (!rc) {
 		rc = search(&work, &graph, ret_plan);
+		work.made_of = NULL;
 		ts_graph_finish(&graph);
 		rc = search_more(&work, rc, ret_plan);
 	}
 	*ret_least_bytes = limit_for(&work, work.least_chunks);
 	if (rc) {
-		ts_planned_view_finish(&view);
+		ts_page_view_finish(&view);
 	} else {
 		ret_plan->view = view;
 		ret_plan->is_open =
@@ -427,6 +540,7 @@ static int make(const struct ts_planned_step *step, bool lets_go,
 	free(work.gap_list);
 	free(work.holds);
 	free(work.moves);
+	ts_plan_finish(&work.made);
 	return rc;
 }
 

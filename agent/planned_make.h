@@ -49,7 +49,7 @@ struct ts_planned_plan {
 	 * values made again); and what it needs. */
 	int offered_rc;
 	uint64_t offered_chunks;
-	struct ts_planned_view view;      /* what the plan's values are */
+	struct ts_page_view view;         /* what the plan's values are */
 	struct ts_replay_choice *replays; /* ascending by from_op */
 	uint32_t n_replays;
 	uint64_t replayed_bytes; /* that are given up in a step */

@@ -12,7 +12,7 @@ struct ticks {
 };
 
 static int add_hold(struct ts_planned_work *work,
-        const struct ts_planned_range *range, uint32_t take_op,
+        const struct ts_page_range *range, uint32_t take_op,
         uint32_t release_op, const struct ticks *ticks)
 {
 	struct ts_plan_hold hold = {.address = range->address,
@@ -58,18 +58,18 @@ static const struct ts_planned_gap *wrapping(
 }
 
 /* The gap ends with the range's life: nothing comes back. */
-static bool is_last(const struct ts_planned_work *work,
+bool ts_planned_is_last(const struct ts_planned_work *work,
         const struct ts_gap *gap, uint32_t range)
 {
 	return gap->to_op < work->n_ops &&
-	       ts_planned_range_lingers(&work->view->ranges[range], gap->to_op);
+	       ts_page_range_lingers(&work->view->ranges[range], gap->to_op);
 }
 
 /* The holds of one range: its life without the gaps in which it is away. */
 static int hold_range(
         struct ts_planned_work *work, const struct ts_graph *g, uint32_t index)
 {
-	const struct ts_planned_range *range = &work->view->ranges[index];
+	const struct ts_page_range *range = &work->view->ranges[index];
 	const struct ts_planned_run *run = &work->run;
 	const struct ts_planned_gap *last = NULL;
 	uint32_t take = range->first, end = range->end;
@@ -99,7 +99,8 @@ static int hold_range(
 			continue;
 		at.free = gap->gone_tick;
 		rc = add_hold(work, range, take, gap->release_op, &at);
-		if (is_last(work, &g->gaps[work->gap_list[k]], index))
+		if (ts_planned_is_last(
+		            work, &g->gaps[work->gap_list[k]], index))
 			return rc;
 		take = gap->take_op;
 		at.from = gap->come_tick;
@@ -147,7 +148,7 @@ static int hold_all(struct ts_planned_work *work, const struct ts_graph *g)
 
 	work->n_holds = 0;
 	for (uint32_t i = 0; i < work->view->n_ranges && !rc; i++) {
-		const struct ts_planned_range *range = &work->view->ranges[i];
+		const struct ts_page_range *range = &work->view->ranges[i];
 
 		/* What comes untouched and untouched goes takes no memory;
 		 * some were freed between the last step and this one. */
@@ -167,7 +168,7 @@ static bool has_gone(const struct ts_planned_work *work,
 		uint32_t gap = work->gap_list[k];
 
 		if (work->run.gaps[gap].away &&
-		        is_last(work, &g->gaps[gap], range))
+		        ts_planned_is_last(work, &g->gaps[gap], range))
 			return true;
 	}
 	return false;
@@ -180,7 +181,7 @@ static void list_leaving(struct ts_planned_work *work, const struct ts_graph *g,
 	const struct ts_planned_run *run = &work->run;
 
 	for (uint32_t i = 0; i < work->view->n_ranges; i++) {
-		const struct ts_planned_range *range = &work->view->ranges[i];
+		const struct ts_page_range *range = &work->view->ranges[i];
 
 		if (!range->leaves || has_gone(work, g, i))
 			continue;
@@ -216,7 +217,7 @@ static int list_moves(struct ts_planned_work *work, const struct ts_graph *g,
 		        .range = range,
 		        .tick = gap->gone_tick,
 		        .copies = gap->copies};
-		if (is_last(work, &g->gaps[i], range))
+		if (ts_planned_is_last(work, &g->gaps[i], range))
 			continue;
 		work->moves[work->n_moves++] = (struct ts_planned_move){
 		        .op = gap->take_op % run->n_ops,
@@ -250,13 +251,33 @@ static int predict(struct ts_planned_work *work, struct ts_planned_plan *to)
 	return rc;
 }
 
+static int find_pages(const struct ts_planned_work *work,
+        const struct ts_planned_sharing *sharing, struct ts_page_plan *ret)
+{
+	const struct ts_enforce_survey *survey = work->step->survey;
+	struct ts_page_plan_input input = {.segments = survey->segments,
+	        .n_segments = survey->n_segments,
+	        .holds = work->holds,
+	        .n_holds = work->n_holds,
+	        .page_bytes = survey->page_bytes,
+	        .n_ops = work->n_ops,
+	        .n_ticks = work->run.n_ticks,
+	        .places = sharing->places,
+	        .n_places = sharing->n_places,
+	        .n_chunks = sharing->n_chunks};
+
+	if (!work->apart)
+		input.most_chunks = work->chunks_bytes / survey->page_bytes;
+	return ts_page_plan_find(&input, ret);
+}
+
 /* ------------------------------------------------------------------- whole */
 
 /* Which pages @plan needs when, and which chunks for that. */
 int ts_planned_place(struct ts_planned_work *work, const struct ts_graph *g,
         struct ts_planned_plan *made)
 {
-	const struct ts_enforce_survey *survey = work->step->survey;
+	struct ts_planned_sharing sharing = {0};
 	struct ts_input_error error;
 	struct ts_choice choice;
 	int rc = ts_choice_init(&choice, g->n_gaps);
@@ -273,27 +294,22 @@ int ts_planned_place(struct ts_planned_work *work, const struct ts_graph *g,
 		        g, &choice, work->chunks_bytes, &work->run);
 	if (rc)
 		goto out;
+	if (work->shares)
+		rc = made->plan.n_replays ? -ENOTSUP
+		                          : ts_planned_share(work, g, &choice,
+		                                    &made->plan, &sharing);
+	if (rc)
+		goto out;
 	made->plan.predicted_peak_bytes = work->run.peak_bytes;
 	made->plan.swap_bytes = work->run.out_bytes;
 	rc = list_gaps(work, g, &choice);
 	if (!rc)
 		rc = hold_all(work, g);
 	if (!rc)
-		rc = ts_page_plan_find(
-		        &(struct ts_page_plan_input){
-		                .segments = survey->segments,
-		                .n_segments = survey->n_segments,
-		                .holds = work->holds,
-		                .n_holds = work->n_holds,
-		                .page_bytes = survey->page_bytes,
-		                .n_ops = work->n_ops,
-		                .n_ticks = work->run.n_ticks,
-		                .most_chunks =
-		                        work->apart
-		                                ? 0
-		                                : work->chunks_bytes /
-		                                          survey->page_bytes},
-		        &made->pages);
+		rc = find_pages(work, &sharing, &made->pages);
+	if (!rc && work->shares)
+		made->plan.predicted_peak_bytes =
+		        made->pages.peak_pages * made->pages.page_bytes;
 	if (!rc)
 		rc = list_moves(work, g, made);
 	if (!rc)
@@ -302,6 +318,7 @@ int ts_planned_place(struct ts_planned_work *work, const struct ts_graph *g,
 		rc = ts_planned_list_replays(work, g, made);
 	ts_planned_run_finish(&work->run);
 out:
+	ts_planned_sharing_finish(&sharing);
 	ts_choice_finish(&choice);
 	return rc;
 }

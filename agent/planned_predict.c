@@ -32,7 +32,7 @@ struct op {
 };
 
 struct work {
-	const struct ts_planned_view *view;
+	const struct ts_page_view *view;
 	const struct ts_page_plan *pages;
 	const struct ts_planned_extras *extras;
 	struct op *ops; /* of all steps */
@@ -71,7 +71,7 @@ static const struct ts_plan_strip *strip_at(
 /* The chunks of every range one after the other. */
 static int find_chunks(struct work *work)
 {
-	const struct ts_planned_view *view = work->view;
+	const struct ts_page_view *view = work->view;
 	uint64_t page_bytes = work->pages->page_bytes, total = 0;
 
 	for (uint32_t i = 0; i < view->n_ranges; i++)
@@ -104,7 +104,7 @@ static int find_chunks(struct work *work)
 
 static int list_deaths(struct work *work)
 {
-	const struct ts_planned_view *view = work->view;
+	const struct ts_page_view *view = work->view;
 	uint32_t n = view->profile.n_ops, total = 0;
 
 	work->first_death = calloc(n + 2ull, sizeof(uint32_t));
@@ -194,7 +194,7 @@ static int copy_ranges(struct work *work, const struct ts_planned_move *moves,
 	int rc = 0;
 
 	for (uint32_t i = 0; i < count && !rc; i++) {
-		const struct ts_planned_range *range =
+		const struct ts_page_range *range =
 		        &work->view->ranges[moves[i].range];
 
 		if (!moves[i].copies)
@@ -293,7 +293,7 @@ static void add_op(struct work *work, uint32_t index)
 	for (uint32_t k = 0; k < from->n_reads + from->n_writes; k++) {
 		uint32_t range = used_by(work, from, k);
 
-		if (ts_planned_range_lingers(&work->view->ranges[range], index))
+		if (ts_page_range_lingers(&work->view->ranges[range], index))
 			continue;
 		come(work, range);
 		ts_fence_join(&op->after, &work->of_range[range]);
@@ -302,8 +302,7 @@ static void add_op(struct work *work, uint32_t index)
 	for (uint32_t k = 0; k < from->n_reads + from->n_writes; k++) {
 		uint32_t range = used_by(work, from, k);
 
-		if (!ts_planned_range_lingers(
-		            &work->view->ranges[range], index))
+		if (!ts_page_range_lingers(&work->view->ranges[range], index))
 			work->of_range[range].op = work->n_ops;
 	}
 }
@@ -322,7 +321,7 @@ static uint32_t rebuilt_from(const struct work *work,
 /* A range of a block is needed, with those that the block shares. */
 static void need(struct work *work, uint32_t range, struct ts_fence *after)
 {
-	const struct ts_planned_view *view = work->view;
+	const struct ts_page_view *view = work->view;
 
 	come(work, range);
 	ts_fence_join(after, &work->of_range[range]);
@@ -338,7 +337,7 @@ static void need(struct work *work, uint32_t range, struct ts_fence *after)
 
 static void was_used(struct work *work, uint32_t range)
 {
-	const struct ts_planned_view *view = work->view;
+	const struct ts_page_view *view = work->view;
 
 	work->of_range[range].op = work->n_ops;
 	for (int i = 0; i < 2 && range < view->n_blocks; i++)
@@ -406,7 +405,7 @@ static int add_step(struct work *work)
 	}
 	/* What goes on under another name in the next step. */
 	for (uint32_t i = 0; i < work->view->n_ranges; i++) {
-		const struct ts_planned_range *range = &work->view->ranges[i];
+		const struct ts_page_range *range = &work->view->ranges[i];
 
 		if (!range->before || range->end < work->view->profile.n_ops)
 			go(work, i);
@@ -541,7 +540,7 @@ static uint64_t run(const struct work *work)
 static int by_turn(const void *a, const void *b, void *data)
 {
 	const struct ts_planned_move *x = a, *y = b;
-	const struct ts_planned_range *ranges = data;
+	const struct ts_page_range *ranges = data;
 	uint64_t ax = ranges[x->range].address, ay = ranges[y->range].address;
 
 	if (x->op != y->op)
@@ -555,7 +554,7 @@ static int by_turn(const void *a, const void *b, void *data)
 
 static int allocate(struct work *work)
 {
-	const struct ts_planned_view *view = work->view;
+	const struct ts_page_view *view = work->view;
 
 	work->ops = malloc((STEPS * ((uint64_t)view->profile.n_ops +
 	                                    work->extras->n_replays) +
@@ -570,7 +569,7 @@ static int allocate(struct work *work)
 	               : -ENOMEM;
 }
 
-int ts_planned_predict(const struct ts_planned_view *view,
+int ts_planned_predict(const struct ts_page_view *view,
         const struct ts_page_plan *pages,
         const struct ts_planned_extras *extras, uint64_t *ret_step_ns)
 {

@@ -34,7 +34,7 @@ struct ts_planned_extras {
  * The moves are sorted here as the runtime has them. 0 or -ENOMEM; UINT64_MAX
  * in @ret_step_ns where something waits for itself.
  */
-int ts_planned_predict(const struct ts_planned_view *view,
+int ts_planned_predict(const struct ts_page_view *view,
         const struct ts_page_plan *pages,
         const struct ts_planned_extras *extras, uint64_t *ret_step_ns);
 

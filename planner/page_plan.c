@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "planner/page_plan.h"
 #include "planner/packing.h"
+#include "planner/places.h"
 #include "planner/tenants.h"
 
 #include <errno.h>
@@ -635,6 +636,13 @@ static int find_joints(struct ts_page_plan *plan)
 	return 0;
 }
 
+static int take_places(struct work *work)
+{
+	int rc = ts_places_take(work->in, work->plan);
+
+	return rc ? rc : find_joints(work->plan);
+}
+
 static int assign_all(struct work *work)
 {
 	struct ts_page_plan *plan = work->plan;
@@ -715,7 +723,7 @@ int ts_page_plan_find(
 	if (!err)
 		err = find_peak(&work);
 	if (!err)
-		err = assign_all(&work);
+		err = in->places ? take_places(&work) : assign_all(&work);
 	free(work.cuts);
 	free(work.held);
 	free(work.runs);

@@ -67,6 +67,12 @@ struct ts_page_plan {
 	uint64_t moves;
 };
 
+/* Pages side by side, and the chunks that they have. */
+struct ts_plan_place {
+	uint64_t address;
+	uint32_t pages, first_chunk;
+};
+
 struct ts_page_plan_input {
 	/* Sorted by base; holds outside are left out. */
 	const struct ts_plan_segment *segments;
@@ -86,6 +92,10 @@ struct ts_page_plan_input {
 	 */
 	bool may_remap;
 	uint64_t most_chunks;
+	/* Where not NULL, this is already decided, of so many chunks: for all
+	 * pages, ascending. */
+	const struct ts_plan_place *places;
+	uint32_t n_places, n_chunks;
 };
 
 /* The segment of @segments, sorted by base, @address lies in, or NULL. */
@@ -94,8 +104,9 @@ const struct ts_plan_segment *ts_plan_segment_at(
         uint64_t address, uint64_t page_bytes);
 
 /*
- * Plans for the holds. 0, -ENOMEM, -EINVAL for a hold without ops, or -E2BIG
- * for more pages than any device has or more than a plan may take.
+ * Plans for the holds. 0, -ENOMEM, -EINVAL for a hold without ops, -EBUSY where
+ * pages that have the same chunk by their places are there for the same op, or
+ * -E2BIG for more pages than any device has or more than a plan may take.
  */
 int ts_page_plan_find(
         const struct ts_page_plan_input *input, struct ts_page_plan *ret_plan);

@@ -27,6 +27,32 @@ void ts_plan_finish(struct ts_plan *plan)
 	memset(plan, 0, sizeof(*plan));
 }
 
+static void *copy_list(const void *items, uint64_t count, size_t item_bytes)
+{
+	void *made = malloc((count + 1) * item_bytes);
+
+	if (made && count)
+		memcpy(made, items, count * item_bytes);
+	return made;
+}
+
+int ts_plan_copy(const struct ts_plan *plan, struct ts_plan *ret_plan)
+{
+	struct ts_plan made = *plan;
+
+	made.profile_name = strdup(plan->profile_name);
+	made.decisions = copy_list(
+	        plan->decisions, plan->n_decisions, sizeof(*made.decisions));
+	made.replays = copy_list(
+	        plan->replays, plan->n_replays, sizeof(*made.replays));
+	if (!made.profile_name || !made.decisions || !made.replays) {
+		ts_plan_finish(&made);
+		return -ENOMEM;
+	}
+	*ret_plan = made;
+	return 0;
+}
+
 /* Which operand of @op the object is. */
 static uint32_t operand_of(
         const struct ts_graph *g, uint32_t op, uint32_t object)
@@ -45,12 +71,12 @@ static uint32_t operand_of(
 	return TS_NONE;
 }
 
-static int fill_decisions(struct ts_plan *plan, struct ts_search *search)
+int ts_plan_tell(struct ts_plan *plan, const struct ts_graph *g,
+        const struct ts_choice *choice, const struct ts_program *program,
+        const uint64_t *wait_ns)
 {
-	const struct ts_graph *g = search->graph;
-	const struct ts_choice *choice = &search->best.choice;
-	const struct ts_program *program = ts_model_program(search->model);
-
+	free(plan->decisions);
+	plan->n_decisions = 0;
 	plan->decisions =
 	        calloc(g->n_gaps + UINT64_C(1), sizeof(*plan->decisions));
 	if (!plan->decisions)
@@ -86,7 +112,7 @@ static int fill_decisions(struct ts_plan *plan, struct ts_search *search)
 		                         : gap->from_op + 1;
 		if (d->prefetch_op > d->due_op)
 			d->prefetch_op = d->due_op;
-		d->cost_ns = search->wait_ns[i];
+		d->cost_ns = wait_ns ? wait_ns[i] : 0;
 	}
 	return 0;
 }
@@ -162,7 +188,8 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 	if (!err)
 		err = ts_bound_step(g, limit_bytes, &plan->bound_step_ns);
 	if (!err)
-		err = fill_decisions(plan, &search);
+		err = ts_plan_tell(plan, g, &search.best.choice,
+		        ts_model_program(search.model), search.wait_ns);
 	if (!err)
 		err = fill_replays(plan, &search);
 	/* Placing pages is quadratic; the longest tapes go without. */

@@ -69,6 +69,8 @@ struct ts_plan {
 };
 
 void ts_plan_finish(struct ts_plan *plan);
+/* 0 or -ENOMEM; the caller finishes @ret_plan after success. */
+int ts_plan_copy(const struct ts_plan *plan, struct ts_plan *ret_plan);
 
 /* How much a call of the planner did; no clock is read here. */
 struct ts_plan_stats {
@@ -119,6 +121,14 @@ struct ts_plan_options ts_plan_default_options(void);
 int ts_plan_make(const struct ts_profile *profile, uint64_t limit_bytes,
         const struct ts_plan_options *options, struct ts_plan *ret_plan,
         struct ts_plan_stats *ret_stats);
+
+/*
+ * Writes @choice, which @program was compiled from, into the decisions of
+ * @plan. @wait_ns by gap: what is waited for it, or NULL. 0 or -ENOMEM.
+ */
+int ts_plan_tell(struct ts_plan *plan, const struct ts_graph *graph,
+        const struct ts_choice *choice, const struct ts_program *program,
+        const uint64_t *wait_ns);
 
 struct ts_search;
 

@@ -135,7 +135,7 @@ int ts_cli_run_view_init(
 	options.dirties = view->paged.dirties;
 	err = ts_graph_init(&view->graph, &view->paged.profile, &options);
 	if (err)
-		ts_paged_finish(&view->paged);
+		ts_page_view_finish(&view->paged);
 	view->known = !err;
 	return err;
 }
@@ -145,6 +145,6 @@ void ts_cli_run_view_finish(struct ts_cli_run_view *view)
 	if (!view->known)
 		return;
 	ts_graph_finish(&view->graph);
-	ts_paged_finish(&view->paged);
+	ts_page_view_finish(&view->paged);
 	view->known = false;
 }

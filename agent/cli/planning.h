@@ -41,7 +41,7 @@ int ts_cli_read_limit(
 /* What a run plans with: whole pages, where it is known where values lay. */
 struct ts_cli_run_view {
 	bool known; /* else there is nothing in it */
-	struct ts_paged paged;
+	struct ts_page_view paged;
 	struct ts_graph graph;
 };
 

@@ -293,6 +293,62 @@ START_TEST(where_chunks_are_short_copies_wait_for_one_another)
 }
 END_TEST
 
+/* All in chunks from the first one on, as @places say. */
+static int find_placed(const struct ts_plan_hold *holds, uint32_t n,
+        const struct ts_plan_place *places, uint32_t n_places,
+        struct ts_page_plan *plan)
+{
+	const struct ts_page_plan_input input = {.segments = &segment,
+	        .n_segments = 1,
+	        .holds = holds,
+	        .n_holds = n,
+	        .page_bytes = PAGE,
+	        .n_ops = 100,
+	        .n_ticks = 1000,
+	        .places = places,
+	        .n_places = n_places,
+	        .n_chunks = 6};
+
+	return ts_page_plan_find(&input, plan);
+}
+
+START_TEST(places_that_are_decided_are_taken)
+{
+	const struct ts_plan_hold holds[] = {
+	        hold(0, 4, 0, 40, 450), hold(10, 4, 40, 100, 1000)};
+	const struct ts_plan_place places[] = {{BASE, 4, 2},
+	        {BASE + 10 * PAGE, 2, 4}, {BASE + 12 * PAGE, 2, 0}};
+	struct ts_page_plan plan;
+
+	ck_assert_int_eq(find_placed(holds, 2, places, 3, &plan), 0);
+	ck_assert_uint_eq(plan.n_chunks, 6);
+	ck_assert_uint_eq(chunk_of(&plan, 1), 3);
+	ck_assert_uint_eq(chunk_of(&plan, 11), 5);
+	ck_assert_uint_eq(chunk_of(&plan, 12), 0);
+	ts_page_plan_finish(&plan);
+	/* Pages without one. */
+	ck_assert_int_eq(find_placed(holds, 2, places, 2, &plan), -EINVAL);
+}
+END_TEST
+
+START_TEST(no_place_is_for_two_at_once)
+{
+	const struct ts_plan_hold holds[] = {
+	        hold(0, 4, 0, 41, 450), hold(10, 4, 40, 100, 1000)};
+	const struct ts_plan_place places[] = {
+	        {BASE, 4, 0}, {BASE + 10 * PAGE, 4, 2}};
+	struct ts_page_plan plan;
+
+	ck_assert_int_eq(find_placed(holds, 2, places, 2, &plan), -EBUSY);
+	/* Nor for pages of one range. */
+	ck_assert_int_eq(find_placed(holds, 1,
+	                         (const struct ts_plan_place[]){
+	                                 {BASE, 2, 0}, {BASE + 2 * PAGE, 2, 1}},
+	                         2, &plan),
+	        -EBUSY);
+}
+END_TEST
+
 /* There are two chunks: those of pages 20 and 10 share one. */
 static void check_third_shares_with_second(const struct ts_plan_hold holds[3])
 {
@@ -622,6 +678,8 @@ static void add_tests(TCase *tcase)
 	tcase_add_test(tcase, pages_together_do_not);
 	tcase_add_test(
 	        tcase, where_chunks_are_short_copies_wait_for_one_another);
+	tcase_add_test(tcase, places_that_are_decided_are_taken);
+	tcase_add_test(tcase, no_place_is_for_two_at_once);
 	tcase_add_test(tcase, who_waits_least_shares);
 	tcase_add_test(tcase, what_waits_for_the_step_before_waits_too);
 	tcase_add_test(tcase, what_ends_in_the_next_step_keeps_its_chunk_there);

@@ -23,12 +23,12 @@ static uint64_t predict(bool shares)
 	struct ts_profile_op ops[] = {
 	        {.duration_ns = OP_NS, .first_read = 0, .n_reads = 1},
 	        {.duration_ns = OP_NS, .first_read = 1, .n_reads = 1}};
-	struct ts_planned_range ranges[] = {{.address = BASE,
-	                                            .bytes = BYTES,
-	                                            .first = 0,
-	                                            .end = 1,
-	                                            .idle = 1,
-	                                            .used = true},
+	struct ts_page_range ranges[] = {{.address = BASE,
+	                                         .bytes = BYTES,
+	                                         .first = 0,
+	                                         .end = 1,
+	                                         .idle = 1,
+	                                         .used = true},
 	        {.address = BASE + BYTES,
 	                .bytes = BYTES,
 	                .first = 0,
@@ -36,7 +36,7 @@ static uint64_t predict(bool shares)
 	                .idle = 2,
 	                .used = true,
 	                .before = true}};
-	struct ts_planned_view view = {.ranges = ranges,
+	struct ts_page_view view = {.ranges = ranges,
 	        .n_ranges = 2,
 	        .range_of = range_of,
 	        .profile = {.device = {.d2h_bytes_per_s = 1000000000,
@@ -94,11 +94,11 @@ static uint64_t predict_replays(bool shares, uint32_t before)
 	uint32_t shared[2][2] = {{TS_NONE, TS_NONE}, {TS_NONE, TS_NONE}};
 	struct ts_profile_op ops[] = {{.duration_ns = OP_NS},
 	        {.duration_ns = OP_NS, .first_read = 0, .n_reads = 2}};
-	struct ts_planned_range ranges[3];
+	struct ts_page_range ranges[3];
 	struct ts_value values[] = {{.rebuild = 0}, {.rebuild = 1}};
 	struct ts_rebuild rebuilds[] = {
 	        {.duration_ns = OP_NS}, {.duration_ns = OP_NS}};
-	struct ts_planned_view view = {.ranges = ranges,
+	struct ts_page_view view = {.ranges = ranges,
 	        .n_ranges = 3,
 	        .shared = shared,
 	        .n_blocks = 2,
@@ -136,13 +136,12 @@ static uint64_t predict_replays(bool shares, uint32_t before)
 	uint64_t step_ns = 0;
 
 	for (uint32_t i = 0; i < 3; i++)
-		ranges[i] =
-		        (struct ts_planned_range){.address = BASE + i * BYTES,
-		                .bytes = BYTES,
-		                .end = 2,
-		                .idle = 2,
-		                .used = true,
-		                .before = true};
+		ranges[i] = (struct ts_page_range){.address = BASE + i * BYTES,
+		        .bytes = BYTES,
+		        .end = 2,
+		        .idle = 2,
+		        .used = true,
+		        .before = true};
 	if (shares)
 		shared[1][0] = 2;
 	ck_assert_int_eq(
