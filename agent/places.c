@@ -13,21 +13,38 @@ uint64_t ts_places_room(uint64_t bytes)
 	return (bytes + ROOM_BYTES - 1) / ROOM_BYTES * ROOM_BYTES;
 }
 
-static struct ts_place *find(struct ts_places *places, uint32_t value)
+/* Where in the contents, which are ascending, @value is or belongs. */
+static uint32_t position(const struct ts_places *places, uint32_t value)
 {
-	for (uint32_t i = places->n_contents; i-- > 0;)
-		if (places->contents[i].value == value)
-			return &places->list[places->contents[i].place];
-	return NULL;
+	uint32_t low = 0, high = places->n_contents;
+
+	/* Most ops leave what was numbered after all before it. */
+	if (high && places->contents[high - 1].value < value)
+		return high;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (places->contents[middle].value < value)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct ts_place *find(const struct ts_places *places, uint32_t value)
+{
+	uint32_t at = position(places, value);
+
+	return at < places->n_contents && places->contents[at].value == value
+	               ? &places->list[places->contents[at].place]
+	               : NULL;
 }
 
 const struct ts_place *ts_places_get(
         const struct ts_places *places, uint32_t value)
 {
-	for (uint32_t i = 0; i < places->n_contents; i++)
-		if (places->contents[i].value == value)
-			return &places->list[places->contents[i].place];
-	return NULL;
+	return find(places, value);
 }
 
 static int grow(
@@ -52,6 +69,8 @@ static int write(struct ts_places *places, const struct ts_value *made,
 	struct ts_place *place = made->in_place_of == TS_NONE
 	                                 ? NULL
 	                                 : find(places, made->in_place_of);
+	struct ts_content *content;
+	uint32_t where;
 	int rc = 0;
 
 	if (!place) {
@@ -67,10 +86,14 @@ static int write(struct ts_places *places, const struct ts_value *made,
 	place->last = at;
 	rc = grow(&places->contents, places->n_contents, &places->content_room,
 	        sizeof(*places->contents));
-	if (!rc)
-		places->contents[places->n_contents++] = (struct ts_content){
-		        value, (uint32_t)(place - places->list)};
-	return rc;
+	if (rc)
+		return rc;
+	where = position(places, value);
+	content = &places->contents[where];
+	memmove(content + 1, content,
+	        (places->n_contents++ - where) * sizeof(*content));
+	*content = (struct ts_content){value, (uint32_t)(place - places->list)};
+	return 0;
 }
 
 static int see_op(struct ts_places *places, const struct ts_profile *profile,
@@ -94,27 +117,40 @@ static int see_op(struct ts_places *places, const struct ts_profile *profile,
 	return rc;
 }
 
+/* Places in scratch that still live, by offset. */
+struct living {
+	uint32_t *list;
+	uint32_t count;
+};
+
 /* The lowest room for place @index beside those before it that still live. */
-static uint64_t lowest(const struct ts_places *places, uint32_t index)
+static void put_lowest(
+        struct ts_places *places, uint32_t index, struct living *living)
 {
-	const struct ts_place *place = &places->list[index];
-	uint64_t offset = 0;
-	bool moved = true;
+	struct ts_place *place = &places->list[index];
+	uint32_t kept = 0, at;
+	bool found = false;
 
-	while (moved) {
-		moved = false;
-		for (uint32_t i = 0; i < index; i++) {
-			const struct ts_place *other = &places->list[i];
+	for (uint32_t i = 0; i < living->count; i++) {
+		const struct ts_place *other = &places->list[living->list[i]];
 
-			if (other->home || other->last < place->first ||
-			        other->offset >= offset + place->bytes ||
-			        offset >= other->offset + other->bytes)
-				continue;
-			offset = other->offset + other->bytes;
-			moved = true;
-		}
+		if (other->last < place->first)
+			continue;
+		living->list[kept++] = living->list[i];
 	}
-	return offset;
+	living->count = kept;
+	place->offset = 0;
+	for (at = 0; at < kept && !found; at += !found) {
+		const struct ts_place *other = &places->list[living->list[at]];
+
+		found = other->offset >= place->offset + place->bytes;
+		if (!found)
+			place->offset = other->offset + other->bytes;
+	}
+	memmove(living->list + at + 1, living->list + at,
+	        (kept - at) * sizeof(*living->list));
+	living->list[at] = index;
+	living->count++;
 }
 
 static bool has(const uint32_t *list, uint32_t count, uint32_t what)
@@ -129,22 +165,29 @@ int ts_places_find(const struct ts_profile *profile, const uint32_t *ops,
         uint32_t n_ops, const uint32_t *home, uint32_t n_home,
         struct ts_places *ret_places)
 {
+	struct living living = {0};
 	int rc = 0;
 
 	memset(ret_places, 0, sizeof(*ret_places));
 	for (uint32_t i = 0; i < n_ops && !rc; i++)
 		rc = see_op(ret_places, profile, ops[i], i);
-	for (uint32_t i = 0; i < ret_places->count && !rc; i++) {
+	if (rc)
+		return rc;
+	living.list = malloc((ret_places->count + 1ull) * sizeof(*living.list));
+	if (!living.list)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < ret_places->count; i++) {
 		struct ts_place *place = &ret_places->list[i];
 
 		place->home = has(home, n_home, place->value);
 		if (place->home)
 			continue;
-		place->offset = lowest(ret_places, i);
+		put_lowest(ret_places, i, &living);
 		if (place->offset + place->bytes > ret_places->bytes)
 			ret_places->bytes = place->offset + place->bytes;
 	}
-	return rc;
+	free(living.list);
+	return 0;
 }
 
 void ts_places_finish(struct ts_places *places)
