@@ -28,6 +28,7 @@ struct ts_planned {
 	atomic_uint doubted; /* of these, with doubtful uses */
 	/* What others have of the memory is wanted, of who holds no lock. */
 	atomic_bool asks;
+	atomic_bool lost; /* chunks, to the agent itself */
 
 	struct ts_mutex lock;
 	/*

@@ -28,7 +28,7 @@
 #define FEW     2
 #define FEW_OF  256
 #define MANY_OF 32
-/* Of the pages so many may have lost their chunks before it is, likewise. */
+/* Of the pages no more may have lost their chunks before it is, likewise. */
 #define DISTURBED_MAX 8
 /* Steps are timed over so many ops between them. */
 #define BETWEEN_TIMED 64
@@ -242,6 +242,21 @@ static int adopt(
 	return rc;
 }
 
+/* So many ops may find pages missing in a step that is as planned. */
+static uint64_t few_ops(const struct ts_planned_entry *entry)
+{
+	return entry->follow.n_ops / FEW_OF + FEW;
+}
+
+/* More pages have lost their chunks than the pager may help out with. */
+static bool is_disturbed(
+        struct ts_pager *pager, const struct ts_planned_entry *entry)
+{
+	uint64_t lost = ts_enforce_disturbed(pager);
+
+	return lost > DISTURBED_MAX || lost > few_ops(entry);
+}
+
 /* An op of the step comes next, mostly its first. 0 or a negative errno. Lock
  * held, let go meanwhile. */
 static int join(struct ts_pager *pager)
@@ -254,8 +269,7 @@ static int join(struct ts_pager *pager)
 	/* What other work called, and moved, is none of the plan's. */
 	ts_planned.vmm_calls = ts_vmm_calls();
 	ts_enforce_work(pager, &ts_planned.work);
-	if (ts_planned.in_force == entry &&
-	        ts_enforce_disturbed(pager) <= DISTURBED_MAX) {
+	if (ts_planned.in_force == entry && !is_disturbed(pager, entry)) {
 		ts_enforce_resume(pager, next);
 		return 0;
 	}
@@ -401,6 +415,15 @@ static bool take_up(struct ts_pager *pager)
 	return true;
 }
 
+/* Chunks of its pages were taken for what is over: see ts_planned_lost(). */
+static bool has_lost_chunks(struct ts_pager *pager)
+{
+	return atomic_load_explicit(&ts_planned.lost, memory_order_relaxed) &&
+	       atomic_exchange(&ts_planned.lost, false) &&
+	       ts_planned.stand == TS_PLANNED_ON &&
+	       is_disturbed(pager, ts_planned.now);
+}
+
 /* The step begins with the op that comes. Lock held. False: without plan. */
 static bool begin_step(struct ts_pager *pager)
 {
@@ -433,7 +456,8 @@ static bool begin_step(struct ts_pager *pager)
 		if (ts_planned.stand == TS_PLANNED_TIMING)
 			return true;
 	}
-	if (!ts_planned.to_join && !ts_planned.between)
+	if (!ts_planned.to_join && !ts_planned.between &&
+	        !has_lost_chunks(pager))
 		return true;
 	return take_up(pager);
 }
@@ -477,6 +501,9 @@ static void end_bad_step(struct ts_planned_entry *entry, bool many)
 	bool fresh = ts_planned.fresh;
 
 	entry->bad_steps++;
+	/* What is to have left in the step before this one has not, yet. */
+	if (fresh && entry->made.lets_go && entry->bad_steps < BAD_STEPS_MAX)
+		return;
 	if (many && (fresh || entry->bad_steps >= BAD_STEPS_MAX)) {
 		ts_log(TS_LOG_DEBUG, "plan: blocks lie elsewhere");
 		entry->misplaced = true;
@@ -531,7 +558,7 @@ static void end_step(struct ts_pager *pager)
 	 * The pager helps out; that is dear only where it is often. Where
 	 * doubtful words lead no other plan knows better.
 	 */
-	if (astray + certain <= entry->follow.n_ops / FEW_OF + FEW) {
+	if (astray + certain <= few_ops(entry)) {
 		entry->carried = true;
 		entry->bad_steps = 0;
 		ts_planned.fresh = false;
@@ -660,7 +687,8 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 		leave(op, item);
 		return;
 	}
-	if (!ts_planned.at && !begin_step(pager)) {
+	if (ts_planned.at ? has_lost_chunks(pager) && !take_up(pager)
+	                  : !begin_step(pager)) {
 		ts_planned_cache_push(&ts_planned.cache, op, item);
 		return;
 	}
@@ -718,7 +746,12 @@ void ts_planned_missed(const struct ts_op *op)
 		        &ts_planned.doubted, 1, memory_order_relaxed);
 }
 
-/* What others have of the memory, for the next step that begins. */
+void ts_planned_lost(void)
+{
+	atomic_store_explicit(&ts_planned.lost, true, memory_order_relaxed);
+}
+
+/* For the next step that begins. */
 static void ask_others(void)
 {
 	struct ts_pager *pager;
