@@ -18,7 +18,7 @@
 #include "agent/proof.h"
 #include "agent/status.h"
 #include "agent/virtual.h"
-#include "runtime/driver_time.h"
+#include "runtime/driver_calls.h"
 #include "runtime/vmm_calls.h"
 
 #define UNIT_BYTES (2ull << 20)
@@ -86,9 +86,8 @@ enum ts_agent_start_result ts_agent_start(const struct ts_gpu_ops *ops)
 	if (!check_files(config))
 		return TS_AGENT_REFUSED;
 	ops = ts_vmm_counted(ops);
-	if (ts_log_enabled(TS_LOG_DEBUG))
-		ops = ts_driver_timed(ops);
 	ts_agent.ops = ops;
+	ts_agent.pager_ops = ts_driver_counted(ops);
 	ts_agent.host_limit_bytes = config->host_limit.unit == TS_LIMIT_BYTES
 	                                    ? config->host_limit.value
 	                                    : ts_hostmem_default_limit();
@@ -178,7 +177,7 @@ static struct ts_pager *make_pager(int device)
 	        CUDA_SUCCESS) {
 		options.limit_bytes = ts_agent_limit_bytes(total_bytes);
 		check_limit(options.limit_bytes, total_bytes - free_bytes);
-		rc = ts_pager_create(ts_agent.ops, &options, &pager);
+		rc = ts_pager_create(ts_agent.pager_ops, &options, &pager);
 		ts_log(TS_LOG_DEBUG,
 		        "device %d: limit %s of %s, %s in use before the first "
 		        "allocation; host %s",

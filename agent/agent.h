@@ -97,10 +97,10 @@ void ts_agent_after_unmanaged(void);
 void ts_agent_after_captures(void);
 
 /*
- * The driver may load code next. How much memory it takes for it is not told:
- * there is room for the least piece that it takes. Not beside a plan, whose
- * chunks would have to go for what mostly comes to nothing, nor beside a
- * capture. What it took is made room for after it.
+ * The driver may load code next, or instantiate a graph. How much memory it
+ * takes for that is not told: there is room for the least piece that it takes.
+ * Not beside a plan, whose chunks would have to go for what mostly comes to
+ * nothing, nor beside a capture. What it took is made room for after it.
  */
 void ts_agent_before_code(void);
 

@@ -70,6 +70,7 @@ struct ts_tables {
 struct ts_agent {
 	/* Constant after start. */
 	const struct ts_gpu_ops *ops;
+	const struct ts_gpu_ops *pager_ops; /* the same, counted */
 	struct ts_config config;
 	uint64_t host_limit_bytes;
 	/* Nothing is moved, planned or proved: what is not recorded is only

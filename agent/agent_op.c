@@ -75,13 +75,13 @@ static ts_stream_key key_here(ts_stream_key key)
 	CUcontext context = NULL;
 
 	if (key & TS_STREAM_KIND)
-		ts_agent.ops->ctx_get_current(&context);
+		ts_agent.pager_ops->ctx_get_current(&context);
 	return ts_stream_in(key, context);
 }
 
 static void end_devices(struct ts_op *op, bool issued)
 {
-	ts_stream_key key = op->devices && issued ? key_here(op->stream) : 0;
+	ts_stream_key key = op->key;
 
 	for (int device = 0; op->devices >> device; device++) {
 		struct ts_pager *pager = ts_agent_pager(device);
@@ -107,6 +107,8 @@ static int try_devices(
 {
 	uint64_t wanted = devices_of(op);
 
+	if (wanted)
+		op->key = key_here(op->stream);
 	for (int device = 0; wanted >> device; device++) {
 		int rc;
 
@@ -114,7 +116,7 @@ static int try_devices(
 			continue;
 		tell_time(ts_agent_pager(device));
 		rc = ts_pager_begin(ts_agent_pager(device), op->ranges,
-		        op->count, flags, op->stream, &op->in_bytes,
+		        op->count, flags, op->key, &op->in_bytes,
 		        &op->out_bytes, ret_shortage);
 		if (rc) {
 			end_devices(op, false);

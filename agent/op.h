@@ -52,8 +52,9 @@ struct ts_op {
 	bool cooperative;             /* told by the function called */
 	bool unknown_params;          /* they were set by other calls */
 	ts_stream_key stream;
-	uint64_t bytes; /* copied or set */
-	uint64_t host;  /* where a copy puts it, if into host memory; or 0 */
+	ts_stream_key key; /* that with its context, while devices are held */
+	uint64_t bytes;    /* copied or set */
+	uint64_t host;     /* where a copy puts it, if into host memory; or 0 */
 
 	/* Found by the agent. */
 	const struct ts_func *func;

@@ -5,7 +5,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/log.h"
-#include "runtime/driver_time.h"
+#include "runtime/driver_calls.h"
 
 /* Times of ops without a move are counted to so many ns, up to so many. */
 #define CLASS_NS 4

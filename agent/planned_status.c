@@ -12,6 +12,25 @@
 #define LOCK_TRIES   1000
 #define LOCK_WAIT_US 1000
 
+/* The driver's calls of steady steps, by what they do. */
+static json_t *calls_json(const struct ts_driver_calls *calls)
+{
+	static const char *const names[TS_CALL_KINDS] = {
+	        [TS_CALL_COPY] = "copies",
+	        [TS_CALL_RECORD] = "records",
+	        [TS_CALL_ORDER] = "orders",
+	        [TS_CALL_QUERY] = "queries",
+	        [TS_CALL_WAIT] = "waits",
+	        [TS_CALL_CONTEXT] = "contexts",
+	};
+	json_t *json = json_object();
+
+	for (int kind = 0; kind < TS_CALL_KINDS; kind++)
+		json_object_set_new(json, names[kind],
+		        json_integer((json_int_t)calls->count[kind]));
+	return json;
+}
+
 json_t *ts_planned_status(void)
 {
 	const struct ts_planned_figures *figures = &ts_planned.figures;
@@ -34,6 +53,7 @@ json_t *ts_planned_status(void)
 	        {"steady_moved_pages", figures->steady.pages},
 	        {"steady_copies", figures->steady.copies},
 	        {"steady_copied_bytes", figures->steady.copied_bytes},
+	        {"steady_batches", figures->steady.batches},
 	};
 	const struct ts_planned_entry *told = ts_planned.told;
 	struct ts_planned_cost cost;
@@ -46,6 +66,8 @@ json_t *ts_planned_status(void)
 	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
 		json_object_set_new(json, named[i].name,
 		        json_integer((json_int_t)named[i].value));
+	json_object_set_new(json, "steady_driver_calls",
+	        calls_json(&figures->steady.calls));
 	/* As it was measured, whatever the plan is held against. */
 	if (json && told && told->pager_ns)
 		json_object_set_new(json, "pager_step_ns",

@@ -470,6 +470,10 @@ static void add_work(const struct ts_enforce_work *work)
 	sum->pages += work->pages - before->pages;
 	sum->copies += work->copies - before->copies;
 	sum->copied_bytes += work->copied_bytes - before->copied_bytes;
+	sum->batches += work->batches - before->batches;
+	for (int kind = 0; kind < TS_CALL_KINDS; kind++)
+		sum->calls.count[kind] +=
+		        work->calls.count[kind] - before->calls.count[kind];
 }
 
 /* Lock held. */

@@ -6,6 +6,8 @@
 
 /* Ops between two looks at what can be done ahead. */
 #define AHEAD_INTERVAL 8
+/* A plan does that itself: of so many looks one, at what is done. */
+#define PLAN_LOOKS 8
 
 /* Host memory that shall be free to take, as a part of the limit. */
 #define HOST_RESERVE 32
@@ -42,6 +44,8 @@ unsigned int ts_pager_chores(struct ts_pager *pager)
 	pager->since_ahead = 0;
 	if (short_of_slots(pager))
 		what |= TS_HELP_PIN;
+	if (pager->enforce && ++pager->looks % PLAN_LOOKS)
+		return what;
 	if (atomic_load(&pager->foresee.period))
 		what |= TS_HELP_AHEAD;
 	return what;

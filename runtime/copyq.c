@@ -48,14 +48,27 @@ static CUevent event_of(const struct ts_copyq *queue, uint64_t number)
 	return queue->events[number % TS_COPYQ_EVENTS];
 }
 
+static bool is_done(
+        const struct ts_copyq *queue, uint64_t number, struct ts_mutex *lock)
+{
+	bool done;
+
+	ts_mutex_lock(lock);
+	done = number <= queue->done;
+	ts_mutex_unlock(lock);
+	return done;
+}
+
 CUresult ts_copyq_close(struct ts_copyq *queue, struct ts_mutex *lock)
 {
 	uint64_t number = queue->issued + 1;
 	CUresult rc = CUDA_SUCCESS;
 
 	/* The event's last batch must be over before it stands for another. */
-	if (number > TS_COPYQ_EVENTS)
-		rc = ts_copyq_wait(queue, number - TS_COPYQ_EVENTS, lock);
+	if (number > TS_COPYQ_EVENTS &&
+	        !is_done(queue, number - TS_COPYQ_EVENTS, lock))
+		rc = ts_copyq_wait(queue,
+		        number - TS_COPYQ_EVENTS + TS_COPYQ_WAITED, lock);
 	if (rc == CUDA_SUCCESS)
 		rc = ts_gpu_said("cuEventRecord",
 		        queue->ops->event_record(
@@ -96,13 +109,9 @@ static void note_done(
 CUresult ts_copyq_wait(
         struct ts_copyq *queue, uint64_t number, struct ts_mutex *lock)
 {
-	uint64_t done;
 	CUresult rc;
 
-	ts_mutex_lock(lock);
-	done = queue->done;
-	ts_mutex_unlock(lock);
-	if (number <= done)
+	if (is_done(queue, number, lock))
 		return CUDA_SUCCESS;
 	rc = ts_gpu_said("cuEventSynchronize",
 	        queue->ops->event_synchronize(event_of(queue, number)));

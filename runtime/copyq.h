@@ -18,6 +18,8 @@
 #include "runtime/ops.h"
 
 #define TS_COPYQ_EVENTS 256 /* batches that can be under way at once */
+/* Where they are, so many more are waited for: not for one at each batch. */
+#define TS_COPYQ_WAITED 64
 
 struct ts_copyq {
 	const struct ts_gpu_ops *ops;

@@ -45,13 +45,44 @@ static void forget_segments(struct ts_pager *pager, struct ts_enforce *enforce)
 	enforce->removed = pager->removed;
 }
 
+/* What ts_enforce_op() has to do with @move; NULL: it is of no gap. */
+static struct ts_plan_gap *gap_of(
+        struct ts_enforce *enforce, const struct ts_plan_move *move)
+{
+	return move->gap == TS_NO_GAP ? NULL : &enforce->gaps[move->gap];
+}
+
+/* True where nothing lives in the pages from unit @at up to @end. */
+static bool is_empty(const struct ts_segment *segment, size_t at, size_t end)
+{
+	while (at < end && at < segment->unit_count) {
+		const struct ts_page *page = segment->units[at].page;
+
+		if (!page->resident || page->live_units)
+			return false;
+		at = page->end;
+	}
+	return true;
+}
+
+/* It stays, in this step and in those to come, whatever is in it then. */
+static void keep(struct ts_enforce *enforce, struct ts_plan_gap *gap)
+{
+	gap->kept = true;
+	enforce->due[gap->leave_op]--;
+	enforce->due[gap->come_op]--;
+}
+
 /* Notes pages of one move: to leave in victims, to come in missing. */
 static void collect(struct ts_pager *pager, struct ts_enforce *enforce,
         struct ts_plan_move *move)
 {
+	struct ts_plan_gap *gap = gap_of(enforce, move);
 	struct ts_segment *segment;
 	size_t at, end;
 
+	if (gap && gap->kept)
+		return;
 	if (enforce->removed != pager->removed)
 		forget_segments(pager, enforce);
 	if (!move->segment)
@@ -62,6 +93,10 @@ static void collect(struct ts_pager *pager, struct ts_enforce *enforce,
 		return;
 	at = (move->address - segment->base) / pager->unit_bytes;
 	end = at + move->pages;
+	if (gap && gap->alone && !move->take && is_empty(segment, at, end)) {
+		keep(enforce, gap);
+		return;
+	}
 	while (at < end && at < segment->unit_count) {
 		struct ts_page *page = segment->units[at].page;
 		bool whole =
@@ -71,11 +106,13 @@ static void collect(struct ts_pager *pager, struct ts_enforce *enforce,
 		if (page->resident == move->take)
 			continue;
 		if (!move->take) {
-			if (whole && may_leave(page))
-				ts_pages_add(&pager->victims, page);
+			if (!whole || !may_leave(page) ||
+			        ts_pages_add(&pager->victims, page))
+				enforce->uneven = true;
 		} else if (!whole || !may_come(pager, page, &pager->victims) ||
 		           ts_pages_add(&pager->missing, page)) {
 			enforce->astray++;
+			enforce->uneven = true;
 		}
 	}
 }
@@ -153,6 +190,21 @@ static const struct ts_plan_move *strip_of(
 	return NULL;
 }
 
+/* Whether the strip stays for the gap after @stay, and op @index is in it. */
+static bool is_kept(const struct ts_enforce *enforce, uint32_t strip,
+        uint32_t stay, uint32_t index)
+{
+	const struct ts_plan_stay *stays = enforce->stays;
+	uint32_t next = stay + 1, from = stays[stay].release_op;
+
+	if (!enforce->gaps[stay].kept)
+		return false;
+	if (next < enforce->first_stay[strip + 1])
+		return from <= index && index < stays[next].take_op;
+	next = enforce->first_stay[strip];
+	return from <= index || index < stays[next].take_op;
+}
+
 /* Whether the plan has strip @strip resident before op @index. */
 static bool is_there(
         const struct ts_enforce *enforce, uint32_t strip, uint32_t index)
@@ -161,8 +213,9 @@ static bool is_there(
 
 	for (uint32_t i = enforce->first_stay[strip];
 	        i < enforce->first_stay[strip + 1]; i++)
-		there |= enforce->stays[i].take_op <= index &&
-		         index < enforce->stays[i].release_op;
+		there |= (enforce->stays[i].take_op <= index &&
+		                 index < enforce->stays[i].release_op) ||
+		         is_kept(enforce, strip, i, index);
 	return there;
 }
 
@@ -183,6 +236,7 @@ static int note_displaced(
 	}
 	enforce->displaced[n] = (struct ts_plan_move){.address = page->address,
 	        .pages = (uint32_t)page->count,
+	        .gap = TS_NO_GAP,
 	        .take = true};
 	atomic_store(&enforce->n_displaced, n + 1);
 	return 0;
@@ -294,6 +348,8 @@ static void move_all(struct ts_pager *pager, struct ts_enforce *enforce,
 	ts_mutex_lock(&pager->gate);
 	entered = ts_pager_enter_context(pager);
 	ts_mutex_lock(&pager->lock);
+	/* The pager moved something since the last time. */
+	enforce->uneven |= enforce->seen != pager->moved;
 	rc = bring_back(pager, enforce, index);
 	if (!rc)
 		rc = ts_enforce_move(pager, enforce, moves, count, false);
@@ -301,6 +357,8 @@ static void move_all(struct ts_pager *pager, struct ts_enforce *enforce,
 		rc = ts_enforce_move(pager, enforce, moves, count, true);
 	/* The pager brings what is missing then. */
 	enforce->astray += rc != 0;
+	enforce->uneven |= rc != 0;
+	enforce->seen = pager->moved;
 	ts_mutex_unlock(&pager->lock);
 	ts_pager_leave_context(pager, entered);
 	ts_mutex_unlock(&pager->gate);
@@ -313,10 +371,11 @@ bool ts_enforce_op(struct ts_pager *pager, uint32_t index)
 
 	if (!enforce)
 		return false;
+	enforce->next = index + 1 < enforce->n_ops ? index + 1 : 0;
 	first = enforce->first_move[index];
 	count = enforce->first_move[index + 1] - first;
-	if (!count && !atomic_load_explicit(
-	                      &enforce->n_displaced, memory_order_relaxed))
+	if (!enforce->due[index] && !atomic_load_explicit(&enforce->n_displaced,
+	                                    memory_order_relaxed))
 		return false;
 	move_all(pager, enforce, index, &enforce->moves[first], count);
 	return true;
@@ -328,12 +387,27 @@ void ts_enforce_state(struct ts_enforce *enforce, uint32_t index)
 		enforce->strips[s].take = is_there(enforce, s, index);
 }
 
+/* True where nothing has moved since the op before @index but by the plan. */
+static bool is_as_left(struct ts_pager *pager, uint32_t index)
+{
+	const struct ts_enforce *enforce = pager->enforce;
+	bool as_left;
+
+	ts_mutex_lock(&pager->lock);
+	as_left = enforce->next == index && enforce->seen == pager->moved &&
+	          !enforce->uneven && !atomic_load(&enforce->n_displaced);
+	ts_mutex_unlock(&pager->lock);
+	return as_left;
+}
+
 void ts_enforce_resume(struct ts_pager *pager, uint32_t index)
 {
 	struct ts_enforce *enforce = pager->enforce;
 
-	if (!enforce)
+	if (!enforce || is_as_left(pager, index))
 		return;
+	enforce->next = index;
+	enforce->uneven = false;
 	ts_enforce_state(enforce, index);
 	move_all(pager, enforce, index, enforce->strips, enforce->n_strips);
 }
@@ -359,8 +433,10 @@ void ts_enforce_work(struct ts_pager *pager, struct ts_enforce_work *ret_work)
 	        .pages = pager->enforce ? pager->enforce->moved : 0,
 	        .copies = stats->copies_out + stats->copies_in,
 	        .copied_bytes = stats->out_bytes + stats->in_bytes,
+	        .batches = pager->out.issued + pager->in.issued,
 	};
 	ts_mutex_unlock(&pager->lock);
+	ts_driver_calls(&ret_work->calls);
 }
 
 uint64_t ts_enforce_astray(struct ts_pager *pager)

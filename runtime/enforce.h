@@ -18,6 +18,7 @@
 #define TS_ENFORCE_H
 
 #include "planner/page_plan.h"
+#include "runtime/driver_calls.h"
 #include "runtime/pager.h"
 
 /* What a page plan has to reckon with. */
@@ -74,6 +75,9 @@ void ts_enforce_resume(struct ts_pager *pager, uint32_t index);
 struct ts_enforce_work {
 	uint64_t pages; /* that left or came by the plan in force */
 	uint64_t copies, copied_bytes;
+	uint64_t batches; /* of copies, which have one event each */
+	/* Of the process, for moves and what waits for them. */
+	struct ts_driver_calls calls;
 };
 
 /* For who sees to it that no plan comes into force, or ends, meanwhile. */

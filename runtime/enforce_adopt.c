@@ -83,19 +83,6 @@ int ts_enforce_survey(
 	return rc;
 }
 
-static void destroy(struct ts_enforce *enforce)
-{
-	if (!enforce)
-		return;
-	free(enforce->moves);
-	free(enforce->first_move);
-	free(enforce->strips);
-	free(enforce->stays);
-	free(enforce->first_stay);
-	free(enforce->displaced);
-	free(enforce);
-}
-
 /* What is mapped is not as the plan has it: the next one may have it other. */
 static void forget_pages(
         struct ts_pager *pager, const struct ts_enforce *enforce)
@@ -131,127 +118,7 @@ void ts_enforce_end(struct ts_pager *pager)
 	pager->enforce = NULL;
 	ts_mutex_unlock(&pager->lock);
 	ts_mutex_unlock(&pager->gate);
-	destroy(enforce);
-}
-
-/* Moves of one strip: counts them by op in @at, or puts them there. */
-static void add_moves(const struct ts_page_plan *plan,
-        const struct ts_plan_strip *strip, bool take, uint32_t *at,
-        struct ts_plan_move *moves)
-{
-	const struct ts_plan_stay *stays = &plan->stays[strip->first_stay];
-	const struct ts_plan_stay *last = &stays[strip->n_stays - 1];
-	bool begins = !stays[0].take_op;
-	bool lasts = last->release_op == plan->n_ops;
-	struct ts_plan_move move = {
-	        .address = strip->address, .pages = strip->pages, .take = take};
-
-	for (uint32_t i = 0; i <= strip->n_stays; i++) {
-		uint32_t op;
-
-		/* What changes between the end of a step and its start. */
-		if (i == strip->n_stays) {
-			if (begins == lasts || begins != take)
-				break;
-			op = 0;
-			move.tick = take ? stays[0].from_tick : last->free_tick;
-		} else {
-			op = take ? stays[i].take_op : stays[i].release_op;
-			if (op == 0 || op == plan->n_ops)
-				continue;
-			move.tick =
-			        take ? stays[i].from_tick : stays[i].free_tick;
-		}
-		if (moves)
-			moves[at[op]] = move;
-		at[op]++;
-	}
-}
-
-/* Those that leave first; then as the plan has them one after the other. */
-static int by_turn(const void *a, const void *b)
-{
-	const struct ts_plan_move *x = a, *y = b;
-
-	if (x->take != y->take)
-		return x->take ? 1 : -1;
-	if (x->tick != y->tick)
-		return x->tick < y->tick ? -1 : 1;
-	return x->address < y->address ? -1 : x->address > y->address;
-}
-
-static int make_moves(
-        struct ts_enforce *enforce, const struct ts_page_plan *plan)
-{
-	uint32_t *at = calloc(plan->n_ops + 1ull, sizeof(*at));
-	uint32_t total = 0;
-
-	enforce->first_move = calloc(plan->n_ops + 1ull, sizeof(uint32_t));
-	if (!at || !enforce->first_move)
-		goto out_memory;
-	for (uint32_t s = 0; s < plan->n_strips; s++) {
-		add_moves(plan, &plan->strips[s], false, at, NULL);
-		add_moves(plan, &plan->strips[s], true, at, NULL);
-	}
-	for (uint32_t op = 0; op < plan->n_ops; op++) {
-		enforce->first_move[op] = total;
-		total += at[op];
-		at[op] = enforce->first_move[op];
-	}
-	enforce->first_move[plan->n_ops] = total;
-	enforce->moves = calloc(total + 1ull, sizeof(*enforce->moves));
-	if (!enforce->moves)
-		goto out_memory;
-	for (int take = 0; take < 2; take++)
-		for (uint32_t s = 0; s < plan->n_strips; s++)
-			add_moves(plan, &plan->strips[s], take, at,
-			        enforce->moves);
-	for (uint32_t op = 0; op < plan->n_ops; op++)
-		qsort(&enforce->moves[enforce->first_move[op]],
-		        enforce->first_move[op + 1] - enforce->first_move[op],
-		        sizeof(*enforce->moves), by_turn);
-	free(at);
-	return 0;
-
-out_memory:
-	free(at);
-	return -ENOMEM;
-}
-
-static int build(
-        const struct ts_page_plan *plan, struct ts_enforce **ret_enforce)
-{
-	struct ts_enforce *enforce = calloc(1, sizeof(*enforce));
-	int rc = -ENOMEM;
-
-	if (!enforce)
-		return rc;
-	enforce->n_ops = plan->n_ops;
-	enforce->n_strips = plan->n_strips;
-	enforce->strips =
-	        calloc(plan->n_strips + 1ull, sizeof(*enforce->strips));
-	enforce->stays = malloc((plan->n_stays + 1ull) * sizeof(*plan->stays));
-	enforce->first_stay =
-	        malloc((plan->n_strips + 1ull) * sizeof(uint32_t));
-	if (enforce->strips && enforce->stays && enforce->first_stay)
-		rc = make_moves(enforce, plan);
-	if (rc) {
-		destroy(enforce);
-		return rc;
-	}
-	for (uint32_t s = 0; s < plan->n_strips; s++) {
-		const struct ts_plan_strip *strip = &plan->strips[s];
-
-		enforce->strips[s] = (struct ts_plan_move){
-		        .address = strip->address, .pages = strip->pages};
-		enforce->first_stay[s] = strip->first_stay;
-	}
-	enforce->first_stay[plan->n_strips] = plan->n_stays;
-	if (plan->n_stays)
-		memcpy(enforce->stays, plan->stays,
-		        plan->n_stays * sizeof(*plan->stays));
-	*ret_enforce = enforce;
-	return 0;
+	ts_enforce_destroy(enforce);
 }
 
 /* ---------------------------------------------------- pages as in the plan */
@@ -582,7 +449,7 @@ int ts_enforce_adopt(
 	if (plan->page_bytes != pager->unit_bytes)
 		rc = -EINVAL;
 	else if (chunks)
-		rc = build(plan, &enforce);
+		rc = ts_enforce_build(plan, &enforce);
 	ts_enforce_end(pager);
 	if (rc) {
 		free(chunks);
@@ -599,13 +466,16 @@ int ts_enforce_adopt(
 	if (!rc)
 		rc = ts_enforce_move(pager, enforce, enforce->strips,
 		        enforce->n_strips, true);
-	if (!rc)
+	if (!rc) {
+		enforce->next = index;
+		enforce->seen = pager->moved;
 		pager->enforce = enforce;
+	}
 	ts_mutex_unlock(&pager->lock);
 	ts_pager_leave_context(pager, entered);
 	ts_mutex_unlock(&pager->gate);
 	if (rc)
-		destroy(enforce);
+		ts_enforce_destroy(enforce);
 	free(chunks);
 	return rc;
 }

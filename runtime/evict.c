@@ -472,6 +472,7 @@ int ts_pager_evict(struct ts_pager *pager, struct ts_shortage *ret_shortage)
 		drop_used(pager);
 	if (rc)
 		return rc;
+	pager->moved++;
 	rc = detach_victims(pager);
 	if (!rc)
 		result = ts_copies_issue(pager, true, &batch);

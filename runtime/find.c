@@ -404,8 +404,10 @@ int ts_pager_bring(struct ts_pager *pager, struct ts_pages *pages,
         unsigned int flags, struct ts_shortage *ret_shortage)
 {
 	CUresult result = CUDA_SUCCESS;
-	int rc = take_chunks(pager, pages, flags, ret_shortage);
+	int rc;
 
+	pager->moved++;
+	rc = take_chunks(pager, pages, flags, ret_shortage);
 	if (!rc) {
 		result = map_all(pager, pages);
 		if (result == CUDA_SUCCESS)

@@ -461,13 +461,13 @@ static void less_known(struct ts_pager *pager, ts_stream_key key,
 static CUresult order(
         struct ts_pager *pager, ts_stream_key stream, struct ts_fence fence)
 {
-	CUstream handle = (CUstream)(uintptr_t)stream;
+	CUstream handle = ts_stream_handle(stream);
 	CUcontext context = NULL;
 	struct ts_fence rest, *waits;
 	CUresult rc = CUDA_SUCCESS;
 	ts_stream_key key;
 
-	if (stream & TS_STREAM_KIND)
+	if (!ts_stream_is_in(stream))
 		pager->ops->ctx_get_current(&context);
 	key = ts_stream_in(stream, context);
 	ts_mutex_lock(&pager->lock);
@@ -550,6 +550,10 @@ int ts_pager_begin(struct ts_pager *pager, const struct ts_range *ranges,
 		pager->near_capture = 0;
 	if (!begin_resident(pager, ranges, count, flags, &fence))
 		rc = -EAGAIN;
+	/* Of most ops the stream waits for all that already. */
+	else if (!pager->captures && stream != TS_STREAM_HOST &&
+	         ts_stream_is_in(stream))
+		less_known(pager, stream, &fence, &fence);
 	ts_mutex_unlock(&pager->lock);
 	if (rc)
 		rc = begin_slowly(pager, ranges, count, flags, &fence,

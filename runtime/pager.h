@@ -168,8 +168,9 @@ void ts_pager_discard(struct ts_pager *pager, uint64_t address, uint64_t bytes);
 /*
  * Makes @ranges resident and keeps them so until ts_pager_end() with the same
  * ranges. The next op of @stream, a handle of the current context or one of
- * the TS_STREAM_ constants alone, then comes after all that was done for that;
- * TS_STREAM_HOST waits for it on the host. Adds what was moved to
+ * the TS_STREAM_ constants, alone or in that context, then comes after all that
+ * was done for that; TS_STREAM_HOST waits for it on the host. Adds what was
+ * moved to
  * @ret_in_bytes and @ret_out_bytes. On failure nothing is kept.
  */
 #define TS_STREAM_HOST ((ts_stream_key)0)

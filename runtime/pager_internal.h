@@ -78,6 +78,7 @@ struct ts_pager {
 	uint64_t op_number;
 	uint64_t slow_number; /* marks pages; guarded by the gate as well */
 	uint64_t removed;     /* segments taken out of the map so far */
+	uint64_t moved;       /* how often pages came or left */
 	uint64_t other_bytes; /* not placed by the agent, when last measured */
 	uint64_t told_bytes;  /* the same, not raised where it was more */
 	uint64_t most_bytes;  /* that an op had resident at once */
@@ -87,6 +88,7 @@ struct ts_pager {
 	unsigned int refused;    /* chunks in a row, by the driver */
 	struct ts_pager_stats stats;
 	unsigned int since_ahead; /* ops since work was done ahead */
+	unsigned int looks;       /* that might have been, beside a plan */
 	bool captures;         /* something captured when the last op began */
 	uint64_t near_capture; /* it may have begun to up to this op */
 	bool pins_no_more;     /* the driver refused to pin ahead of need */
@@ -97,7 +99,8 @@ struct ts_pager {
 	/* Guarded by gate. */
 	uint32_t peers; /* devices beside its own that reach its memory */
 	struct ts_pages missing, victims, early;
-	struct ts_enforce *enforce; /* the plan in force, or NULL; enforce.h */
+	/* The plan in force, or NULL; enforce.h. Changed with the lock, too. */
+	struct ts_enforce *enforce;
 	struct ts_copies copies;
 };
 

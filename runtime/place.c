@@ -14,6 +14,7 @@ CUresult ts_pager_strip_page(struct ts_pager *pager, struct ts_page *page)
 {
 	CUresult rc;
 
+	pager->moved++;
 	for (size_t i = 0; i < page->count; i++)
 		ts_unit_forget(pager, &page->units[i]);
 	if (page->resident)

@@ -506,30 +506,39 @@ CUresult ts_streams_order(struct ts_streams *streams, uint64_t number,
 	return rc;
 }
 
+/*
+ * Whether mark @which of entry @at is behind what is done; false, too, where
+ * another stream has the entry now. Lock held, and let go.
+ */
+static bool passed(struct ts_streams *streams, size_t at, unsigned int which,
+        struct ts_mutex *lock)
+{
+	struct ts_stream *stream = &streams->streams[at];
+	struct ts_mark mark = stream->marks[which];
+	ts_stream_key key = stream->key;
+	CUresult rc;
+
+	if (mark.number <= stream->done)
+		return true;
+	ts_mutex_unlock(lock);
+	rc = streams->ops->event_query(mark.event);
+	ts_mutex_lock(lock);
+	stream = &streams->streams[at];
+	if (rc != CUDA_SUCCESS || stream->key != key)
+		return false;
+	finished(stream, mark.number);
+	return true;
+}
+
 void ts_streams_poll(struct ts_streams *streams, struct ts_mutex *lock)
 {
 	for (size_t i = 0; i < streams->count; i++) {
-		/* From the last mark back. */
-		for (unsigned int j = 1; j <= TS_STREAM_MARKS; j++) {
-			struct ts_stream *stream = &streams->streams[i];
-			struct ts_mark mark =
-			        stream->marks[(stream->next_mark +
-			                              TS_STREAM_MARKS - j) %
-			                      TS_STREAM_MARKS];
-			ts_stream_key key = stream->key;
-			CUresult rc;
+		unsigned int first = streams->streams[i].next_mark, n = 0;
 
-			if (mark.number <= stream->done)
-				break;
-			ts_mutex_unlock(lock);
-			rc = streams->ops->event_query(mark.event);
-			ts_mutex_lock(lock);
-			if (rc != CUDA_SUCCESS ||
-			        streams->streams[i].key != key)
-				continue;
-			finished(&streams->streams[i], mark.number);
-			break;
-		}
+		/* The oldest comes first: what is behind it comes later. */
+		while (n < TS_STREAM_MARKS &&
+		        passed(streams, i, (first + n) % TS_STREAM_MARKS, lock))
+			n++;
 	}
 }
 

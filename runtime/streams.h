@@ -34,6 +34,19 @@ static inline ts_stream_key ts_stream_in(ts_stream_key key, CUcontext context)
 	return key & TS_STREAM_KIND ? key | (uint64_t)(uintptr_t)context : key;
 }
 
+/* True where it is told already which context's the streams are. */
+static inline bool ts_stream_is_in(ts_stream_key key)
+{
+	return !(key & TS_STREAM_KIND) || key & ~TS_STREAM_KIND;
+}
+
+/* As the driver knows it, in the context that @key is in. */
+static inline CUstream ts_stream_handle(ts_stream_key key)
+{
+	return (CUstream)(uintptr_t)(key & TS_STREAM_KIND ? key & TS_STREAM_KIND
+	                                                  : key);
+}
+
 /* For waits: everything in @context. */
 static inline ts_stream_key ts_stream_whole(CUcontext context)
 {

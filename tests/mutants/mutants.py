@@ -90,6 +90,7 @@ DETECTORS = (
     _unit("discard"),
     _unit("pager"),
     _unit("enforce"),
+    _unit("enforce_kept"),
     _unit("remake"),
     _unit("planned"),
     _unit("planned_replay"),

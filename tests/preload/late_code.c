@@ -2,10 +2,10 @@
 /*
  * Fills what the limit leaves, then has code loaded that takes memory of the
  * driver's own: by "module", "library" or "kernel", which loads a library's
- * code once its kernel is asked for, or by "nothing". The second argument says
- * when: "alone", or while a stream captures, and then how that ends: it is
- * "captured", the stream is "destroyed", or it is "capturing" still as the
- * program ends.
+ * code once its kernel is asked for, by the "instance" of a graph that was made
+ * before, or by "nothing". The second argument says when: "alone", or while a
+ * stream captures, and then how that ends: it is "captured", the stream is
+ * "destroyed", or it is "capturing" still as the program ends.
  */
 #include <cuda.h>
 #include <stdbool.h>
@@ -28,8 +28,31 @@ static void begin_capture(CUstream stream, CUdeviceptr block)
 	MUST(cuMemsetD8Async(block, BLOCKS - 1, BLOCK_BYTES, stream));
 }
 
-static void load(const char *way, const void *code)
+static CUgraph graph_of(const void *code)
 {
+	CUdeviceptr nowhere = 0;
+	void *arguments[] = {&nowhere};
+	CUDA_KERNEL_NODE_PARAMS node = {.gridDimX = 1,
+	        .gridDimY = 1,
+	        .gridDimZ = 1,
+	        .blockDimX = 1,
+	        .blockDimY = 1,
+	        .blockDimZ = 1,
+	        .kernelParams = arguments};
+	CUgraphNode added;
+	CUmodule module;
+	CUgraph graph;
+
+	MUST(cuModuleLoadData(&module, code));
+	MUST(cuModuleGetFunction(&node.func, module, "fill"));
+	MUST(cuGraphCreate(&graph, 0));
+	MUST(cuGraphAddKernelNode(&added, graph, NULL, 0, &node));
+	return graph;
+}
+
+static void load(const char *way, const void *code, CUgraph graph)
+{
+	CUgraphExec instance;
 	CUlibrary library;
 	CUfunction function;
 	CUkernel kernel;
@@ -40,6 +63,8 @@ static void load(const char *way, const void *code)
 	if (!strcmp(way, "library") || !strcmp(way, "kernel"))
 		MUST(cuLibraryLoadData(
 		        &library, code, NULL, NULL, 0, NULL, NULL, 0));
+	if (graph)
+		MUST(cuGraphInstantiate(&instance, graph, 0));
 	if (strcmp(way, "kernel"))
 		return;
 	MUST(cuLibraryGetKernel(&kernel, library, "fill"));
@@ -74,6 +99,7 @@ int main(int argc, char **argv)
 	struct buffer cubin = image_cubin(80, &image, 1, &variable, 1);
 	CUdeviceptr blocks[BLOCKS];
 	CUcontext context;
+	CUgraph graph = NULL;
 	CUstream stream;
 	bool ends;
 
@@ -81,6 +107,8 @@ int main(int argc, char **argv)
 	MUST(cuInit(0));
 	MUST(cuDevicePrimaryCtxRetain(&context, 0));
 	MUST(cuCtxSetCurrent(context));
+	if (!strcmp(argv[1], "instance"))
+		graph = graph_of(cubin.data);
 	for (int i = 0; i < BLOCKS; i++) {
 		MUST(cuMemAlloc(&blocks[i], BLOCK_BYTES));
 		MUST(cuMemsetD8(blocks[i], (unsigned char)i, BLOCK_BYTES));
@@ -88,7 +116,7 @@ int main(int argc, char **argv)
 	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	if (strcmp(argv[2], "alone"))
 		begin_capture(stream, blocks[BLOCKS - 1]);
-	load(argv[1], cubin.data);
+	load(argv[1], cubin.data, graph);
 	ends = end_capture(argv[2], stream);
 	for (int i = 0; i < BLOCKS && !ends; i++) {
 		unsigned char last = 0;

@@ -48,6 +48,14 @@ class LateCode(unittest.TestCase):
     def test_kernel(self):
         self.check("kernel")
 
+    def test_instance_of_a_graph(self):
+        alone = self.report("instance", TAPESWAP_MODE="off")
+        # Eight of the nine blocks, and nothing for the instance.
+        limit = alone["physical_peak_bytes"] - (32 + 2) * MIB
+        seen = self.report("instance", TAPESWAP_LIMIT=str(limit))
+        self.assertLessEqual(seen["physical_peak_bytes"], limit)
+        self.assertGreater(seen["physical_peak_bytes"], limit - 3 * MIB)
+
     def calls(self, way, when):
         """Of the driver's for mapping, under a limit that leaves nothing."""
         seen = self.report(way, when, TAPESWAP_LIMIT=str(288 * MIB))

@@ -55,6 +55,9 @@ PAGER_AS_FAST = (
 )
 # Bytes of a copy at least, pages that move before an op at most, on average.
 WORK = {"llama-7b": (16 << 20, 20)}
+# Ops between two marks in a stream, and between two looks at what is done;
+# batches of copies from one wait on the host to the next.
+STRIDE, LOOK, WAITED = 16, 64, 64
 # So many steps at the end of a run are alike.
 LAST_STEPS = 4
 
@@ -201,6 +204,7 @@ def steady(spec, percent, more):
     expect(plan["steady_steps"] >= more, f"steps by the plan: {plan}")
     expect_equal(plan["missed"] + plan["astray"], 0, "pages not there")
     check_beside(outcome)
+    check_calls(outcome)
     idle_ns = plan["idle_op_ns"]
     print(f"  an op that nothing moves for takes {idle_ns} ns")
     expect(idle_ns <= IDLE_NS, f"an op that nothing moves for: {idle_ns} ns")
@@ -244,6 +248,36 @@ def check_work(name, outcome):
     least, most = WORK.get(name, (0, per_op))
     expect(per_copy >= least, f"{per_copy} bytes a copy: {plan}")
     expect(per_op <= most, f"{per_op} pages moved an op: {plan}")
+
+
+def check_calls(outcome):
+    """
+    What steady steps ask of the driver is what their copies take. A batch of
+    copies has an event, and one more where a point in the program's stream is
+    marked that it comes after; it comes after that, after a batch the other
+    way, and an op after it. Every STRIDE ops there is a mark, and every
+    LOOK ops it is looked at what is done: at one event that is not in each of
+    the two queues and the stream, and at each event that is. The program's ops
+    work on the legacy stream, of whichever context is current, which is asked
+    once, and once more where something moves.
+    """
+    plan = outcome.status["plan"]
+    calls, steps = plan["steady_driver_calls"], plan["steady_steps"]
+    batches, ops = plan["steady_batches"], steps * outcome.plan["n_ops"]
+    looks = ops / LOOK + steps
+    moving = min(ops, plan["steady_moved_pages"])
+    per_step = {name: count // steps for name, count in calls.items()}
+    print(f"  a step: {batches // steps} batches, calls: {per_step}")
+    expect_equal(calls["copies"], plan["steady_copies"], "copies")
+    most = {
+        "records": 2 * batches + ops / STRIDE + steps,
+        "orders": 3 * batches,
+        "queries": calls["records"] + 3 * looks,
+        "waits": batches / WAITED + 2 * steps,
+        "contexts": ops + calls["records"] + looks + moving,
+    }
+    for name, count in most.items():
+        expect(calls[name] <= count, f"{calls[name]} {name}: {plan}")
 
 
 def check_beside_pager(spec, limit, outcome):
@@ -296,6 +330,7 @@ def large(name, spec, percent, still):
     check_pager(outcome)
     check_steady(outcome)
     check_work(name, outcome)
+    check_calls(outcome)
     if still:
         expect_equal(plan["steady_vmm_calls"], 0, "VMM calls of steady steps")
 
