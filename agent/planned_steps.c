@@ -21,15 +21,9 @@
 #define BAD_STEPS_MAX 2
 /* It is gone after so many, where no other one has taken its place. */
 #define GIVEN_UP 16
-/*
- * So many ops of a step, and one in so many, may need the pager's help; where
- * one in so many others does, a step takes longer than with the pager alone.
- */
-#define FEW     2
-#define FEW_OF  256
+/* Where one op in so many needs the pager's help a step takes longer than with
+ * that alone. */
 #define MANY_OF 32
-/* Of the pages no more may have lost their chunks before it is, likewise. */
-#define DISTURBED_MAX 8
 /* Steps are timed over so many ops between them. */
 #define BETWEEN_TIMED 64
 /* So often in a row the device may not be done when a plan is taken up. */
@@ -242,21 +236,6 @@ static int adopt(
 	return rc;
 }
 
-/* So many ops may find pages missing in a step that is as planned. */
-static uint64_t few_ops(const struct ts_planned_entry *entry)
-{
-	return entry->follow.n_ops / FEW_OF + FEW;
-}
-
-/* More pages have lost their chunks than the pager may help out with. */
-static bool is_disturbed(
-        struct ts_pager *pager, const struct ts_planned_entry *entry)
-{
-	uint64_t lost = ts_enforce_disturbed(pager);
-
-	return lost > DISTURBED_MAX || lost > few_ops(entry);
-}
-
 /* An op of the step comes next, mostly its first. 0 or a negative errno. Lock
  * held, let go meanwhile. */
 static int join(struct ts_pager *pager)
@@ -269,7 +248,8 @@ static int join(struct ts_pager *pager)
 	/* What other work called, and moved, is none of the plan's. */
 	ts_planned.vmm_calls = ts_vmm_calls();
 	ts_enforce_work(pager, &ts_planned.work);
-	if (ts_planned.in_force == entry && !is_disturbed(pager, entry)) {
+	if (ts_planned.in_force == entry &&
+	        !ts_planned_is_disturbed(pager, entry)) {
 		ts_enforce_resume(pager, next);
 		return 0;
 	}
@@ -415,15 +395,6 @@ static bool take_up(struct ts_pager *pager)
 	return true;
 }
 
-/* Chunks of its pages were taken for what is over: see ts_planned_lost(). */
-static bool has_lost_chunks(struct ts_pager *pager)
-{
-	return atomic_load_explicit(&ts_planned.lost, memory_order_relaxed) &&
-	       atomic_exchange(&ts_planned.lost, false) &&
-	       ts_planned.stand == TS_PLANNED_ON &&
-	       is_disturbed(pager, ts_planned.now);
-}
-
 /* The step begins with the op that comes. Lock held. False: without plan. */
 static bool begin_step(struct ts_pager *pager)
 {
@@ -457,7 +428,7 @@ static bool begin_step(struct ts_pager *pager)
 			return true;
 	}
 	if (!ts_planned.to_join && !ts_planned.between &&
-	        !has_lost_chunks(pager))
+	        !ts_planned_has_lost_chunks(pager))
 		return true;
 	return take_up(pager);
 }
@@ -562,7 +533,7 @@ static void end_step(struct ts_pager *pager)
 	 * The pager helps out; that is dear only where it is often. Where
 	 * doubtful words lead no other plan knows better.
 	 */
-	if (astray + certain <= few_ops(entry)) {
+	if (astray + certain <= ts_planned_few_ops(entry)) {
 		entry->carried = true;
 		entry->bad_steps = 0;
 		ts_planned.fresh = false;
@@ -691,7 +662,7 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 		leave(op, item);
 		return;
 	}
-	if (ts_planned.at ? has_lost_chunks(pager) && !take_up(pager)
+	if (ts_planned.at ? ts_planned_has_lost_chunks(pager) && !take_up(pager)
 	                  : !begin_step(pager)) {
 		ts_planned_cache_push(&ts_planned.cache, op, item);
 		return;
@@ -748,11 +719,6 @@ void ts_planned_missed(const struct ts_op *op)
 	if (op->doubted)
 		atomic_fetch_add_explicit(
 		        &ts_planned.doubted, 1, memory_order_relaxed);
-}
-
-void ts_planned_lost(void)
-{
-	atomic_store_explicit(&ts_planned.lost, true, memory_order_relaxed);
 }
 
 /* For the next step that begins. */
