@@ -6,6 +6,7 @@
 
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
+#include "agent/planned.h"
 #include "runtime/enforce.h"
 #include "runtime/wait.h"
 
@@ -64,8 +65,10 @@ static int measure_within(
 	rc = pager ? ts_enforce_wait_idle(pager) : wait_for_ops();
 	if (!rc)
 		rc = ts_bandwidth_measure(ts_agent.ops, bytes, link);
-	if (pager)
+	if (pager) {
 		ts_pager_room_changed(pager);
+		ts_planned_lost();
+	}
 	return rc;
 }
 

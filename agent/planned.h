@@ -29,6 +29,12 @@ void ts_planned_op(struct ts_op *op);
 void ts_planned_missed(const struct ts_op *op);
 
 /*
+ * The agent itself had room made, which it has given back: a plan in force that
+ * has lost chunks by that comes into force anew with the next op. Any thread.
+ */
+void ts_planned_lost(void);
+
+/*
  * What may be made again of a step is known: a plan for it that makes use of
  * that takes the place of the one there is. Where something @demoted was relied
  * on that one goes in any case. On a thread without any lock.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What planned.c (which plans there are), planned_steps.c (how steps go by
- * them) and planned_status.c (what is told of that) share. Guarded by its lock
+ * them), planned_lost.c (whether they have their chunks) and planned_status.c
+ * (what is told of that) share. Guarded by its lock
  * but for what says otherwise; functions are called with the lock held.
  */
 #ifndef TS_PLANNED_INTERNAL_H
@@ -28,6 +29,7 @@ struct ts_planned {
 	atomic_uint doubted; /* of these, with doubtful uses */
 	/* What others have of the memory is wanted, of who holds no lock. */
 	atomic_bool asks;
+	atomic_bool lost; /* chunks, to the agent itself */
 
 	struct ts_mutex lock;
 	/*
@@ -115,5 +117,17 @@ void ts_planned_stand_off(void);
 
 /* A whole step of @entry, or NULL, has just passed: may the next go by it? */
 void ts_planned_found_step(struct ts_planned_entry *entry);
+
+/* planned_lost.c */
+
+/* So many may find pages missing in a step that went as planned. */
+uint64_t ts_planned_few_ops(const struct ts_planned_entry *entry);
+
+/* The plan in force has lost more chunks than the pager may help out with. */
+bool ts_planned_is_disturbed(
+        struct ts_pager *pager, const struct ts_planned_entry *entry);
+
+/* The same, asked once after each ts_planned_lost(): cheap for every op. */
+bool ts_planned_has_lost_chunks(struct ts_pager *pager);
 
 #endif

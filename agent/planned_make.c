@@ -533,6 +533,7 @@ static int make(const struct ts_planned_step *step, bool lets_go,
 		ts_page_view_finish(&view);
 	} else {
 		ret_plan->view = view;
+		ret_plan->lets_go = lets_go;
 		ret_plan->is_open =
 		        step->is_open && ts_planned_worth_proof(step, ret_plan);
 	}

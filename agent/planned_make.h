@@ -41,6 +41,7 @@ struct ts_planned_plan {
 	struct ts_plan plan;
 	uint64_t model_ns; /* a step by it, before pages; 0: not asked */
 	bool is_open;      /* with values made again it may be shorter */
+	bool lets_go;      /* what no op uses any more leaves at once */
 	struct ts_page_plan pages;
 	uint64_t chunks_there; /* that the limit leaves for pages */
 	uint64_t moving_bytes; /* that the planner had for pages that move */

@@ -21,15 +21,9 @@
 #define BAD_STEPS_MAX 2
 /* It is gone after so many, where no other one has taken its place. */
 #define GIVEN_UP 16
-/*
- * So many ops of a step, and one in so many, may need the pager's help; where
- * one in so many others does, a step takes longer than with the pager alone.
- */
-#define FEW     2
-#define FEW_OF  256
+/* Where one op in so many needs the pager's help a step takes longer than with
+ * that alone. */
 #define MANY_OF 32
-/* Of the pages so many may have lost their chunks before it is, likewise. */
-#define DISTURBED_MAX 8
 /* Steps are timed over so many ops between them. */
 #define BETWEEN_TIMED 64
 /* So often in a row the device may not be done when a plan is taken up. */
@@ -255,7 +249,7 @@ static int join(struct ts_pager *pager)
 	ts_planned.vmm_calls = ts_vmm_calls();
 	ts_enforce_work(pager, &ts_planned.work);
 	if (ts_planned.in_force == entry &&
-	        ts_enforce_disturbed(pager) <= DISTURBED_MAX) {
+	        !ts_planned_is_disturbed(pager, entry)) {
 		ts_enforce_resume(pager, next);
 		return 0;
 	}
@@ -433,7 +427,8 @@ static bool begin_step(struct ts_pager *pager)
 		if (ts_planned.stand == TS_PLANNED_TIMING)
 			return true;
 	}
-	if (!ts_planned.to_join && !ts_planned.between)
+	if (!ts_planned.to_join && !ts_planned.between &&
+	        !ts_planned_has_lost_chunks(pager))
 		return true;
 	return take_up(pager);
 }
@@ -481,6 +476,9 @@ static void end_bad_step(struct ts_planned_entry *entry, bool many)
 	bool fresh = ts_planned.fresh;
 
 	entry->bad_steps++;
+	/* What is to have left in the step before this one has not, yet. */
+	if (fresh && entry->made.lets_go && entry->bad_steps < BAD_STEPS_MAX)
+		return;
 	if (many && (fresh || entry->bad_steps >= BAD_STEPS_MAX)) {
 		ts_log(TS_LOG_DEBUG, "plan: blocks lie elsewhere");
 		entry->misplaced = true;
@@ -535,7 +533,7 @@ static void end_step(struct ts_pager *pager)
 	 * The pager helps out; that is dear only where it is often. Where
 	 * doubtful words lead no other plan knows better.
 	 */
-	if (astray + certain <= entry->follow.n_ops / FEW_OF + FEW) {
+	if (astray + certain <= ts_planned_few_ops(entry)) {
 		entry->carried = true;
 		entry->bad_steps = 0;
 		ts_planned.fresh = false;
@@ -664,7 +662,8 @@ static void follow_op(struct ts_pager *pager, struct ts_op *item,
 		leave(op, item);
 		return;
 	}
-	if (!ts_planned.at && !begin_step(pager)) {
+	if (ts_planned.at ? ts_planned_has_lost_chunks(pager) && !take_up(pager)
+	                  : !begin_step(pager)) {
 		ts_planned_cache_push(&ts_planned.cache, op, item);
 		return;
 	}
@@ -722,7 +721,7 @@ void ts_planned_missed(const struct ts_op *op)
 		        &ts_planned.doubted, 1, memory_order_relaxed);
 }
 
-/* What others have of the memory, for the next step that begins. */
+/* For the next step that begins. */
 static void ask_others(void)
 {
 	struct ts_pager *pager;
