@@ -48,8 +48,8 @@ static uint32_t value(uint64_t bytes, uint32_t older)
 
 static void op(const uint32_t *reads, uint32_t n_reads, uint32_t written)
 {
-	ts_builder_op(&s.builder, s.signature, 1000, reads, n_reads, &written,
-	        1);
+	ts_builder_op(
+	        &s.builder, s.signature, 1000, reads, n_reads, &written, 1);
 }
 
 static void take(void)
@@ -65,8 +65,8 @@ static uint64_t scratch(uint32_t n_ops, const uint32_t *home, uint32_t n_home)
 
 	for (uint32_t i = 0; i < n_ops; i++)
 		ops[i] = i;
-	ck_assert_int_eq(ts_places_find(&s.profile, ops, n_ops, home, n_home,
-	                         &places),
+	ck_assert_int_eq(
+	        ts_places_find(&s.profile, ops, n_ops, home, n_home, &places),
 	        0);
 	bytes = places.bytes;
 	ts_places_finish(&places);
@@ -192,8 +192,8 @@ static uint64_t *unit(struct memory *memory, const struct ts_places *places,
 	                   : &memory->scratch[place->offset / UNIT + at];
 }
 
-static void run_op(struct memory *memory, const struct ts_places *places,
-        uint32_t index)
+static void run_op(
+        struct memory *memory, const struct ts_places *places, uint32_t index)
 {
 	const struct ts_profile_op *o = &s.profile.ops[index];
 	uint32_t written = s.profile.uses[o->first_write];
@@ -232,8 +232,8 @@ START_TEST(every_op_finds_what_it_reads)
 			memory.holds[v] = v + 77;
 		home[0] = s.profile.n_values - 1;
 		home[1] = LEAVES + below(OPS);
-		ck_assert_int_eq(ts_places_find(&s.profile, ops, OPS, home, 2,
-		                         &places),
+		ck_assert_int_eq(
+		        ts_places_find(&s.profile, ops, OPS, home, 2, &places),
 		        0);
 		ck_assert_uint_le(places.bytes, UNITS * UNIT);
 		for (uint32_t i = 0; i < OPS; i++)
@@ -286,8 +286,7 @@ static void add_tests(TCase *tcase)
 	tcase_add_test(tcase, what_is_read_again_stays);
 	tcase_add_test(tcase, what_is_changed_in_place_stays_there);
 	tcase_add_test(tcase, every_op_finds_what_it_reads);
-	tcase_add_test(
-	        tcase, what_is_older_than_the_step_is_not_changed_again);
+	tcase_add_test(tcase, what_is_older_than_the_step_is_not_changed_again);
 }
 
 int main(void)
