@@ -11,6 +11,7 @@
 #include "agent/planned_worth.h"
 #include "planner/bound.h"
 #include "planner/graph.h"
+#include "planner/paged.h"
 
 /* Of what the limit leaves, for what was not there when it was observed. */
 #define MARGIN_PERCENT 2
@@ -357,6 +358,10 @@ static int hunt_both(struct ts_planned_work *work, const struct ts_graph *g,
 	work->shares = false;
 	if (!shared_rc) {
 		shared.chunks_there = chunks;
+		if (shared.plan.predicted_step_ns <= NEAR_OF(shared.model_ns)) {
+			*ret = shared;
+			return 0;
+		}
 		work->most_ns = AT_MOST_OF(shared.plan.predicted_step_ns);
 	}
 	rc = hunt_alone(work, g, chunks, ret);
@@ -501,19 +506,30 @@ static int search_more(
 	return rc;
 }
 
+static int make_view(const struct ts_planned_step *step, bool lets_go,
+        struct ts_page_view *ret_view)
+{
+	uint64_t limit_bytes = step->survey->limit_bytes;
+
+	if (step->step)
+		return ts_planned_view_make(step->step, step->profile,
+		        step->values, step->survey, lets_go, ret_view);
+	return ts_paged_make(
+	        step->profile, lets_go ? limit_bytes : 0, ret_view);
+}
+
 static int make(const struct ts_planned_step *step, bool lets_go,
         struct ts_planned_plan *ret_plan, uint64_t *ret_least_bytes)
 {
 	struct ts_planned_work work = {.step = step,
-	        .n_ops = (uint32_t)step->step->op_count,
+	        .n_ops = step->profile->n_ops,
 	        .lets_go = lets_go};
 	struct ts_graph_options options = {0};
 	struct ts_page_view view;
 	struct ts_graph graph;
 	int rc;
 
-	rc = ts_planned_view_make(step->step, step->profile, step->values,
-	        step->survey, lets_go, &view);
+	rc = make_view(step, lets_go, &view);
 	if (rc)
 		return rc;
 	work.view = &view;

@@ -21,8 +21,9 @@
 
 /* A step as it was observed, and the device it is planned for. */
 struct ts_planned_step {
-	const struct ts_recording *step;
 	const struct ts_profile *profile;
+	/* That it is of; or both NULL, where the profile is all there is. */
+	const struct ts_recording *step;
 	const struct ts_values *values;
 	const struct ts_enforce_survey *survey;
 	/* A plan for this very step, made before with so many bytes for pages

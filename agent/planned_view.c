@@ -83,59 +83,6 @@ static void find_bytes(struct work *work)
 	}
 }
 
-/* --------------------------------------------------------------- letting go */
-
-/* Of the limit so much may leave before one op. */
-#define LEAVING_PART 16
-
-/* Lives on after its last use, with an op at least between that and its end. */
-static bool lingers(const struct work *work, uint32_t index)
-{
-	const struct ts_page_range *range = &work->view->ranges[index];
-
-	return range->used && range->bytes && range->idle + 1 < range->end &&
-	       !(range->before && range->end == work->n_ops);
-}
-
-/* The op before which @range leaves: soon, with not too much else. */
-static uint32_t leaving_op(const struct work *work,
-        const struct ts_page_range *range, const uint64_t *leaving)
-{
-	uint64_t most = work->survey->limit_bytes / LEAVING_PART;
-	uint32_t best = range->idle + 1;
-
-	for (uint32_t op = best; op < range->end; op++) {
-		if (leaving[op] + range->bytes <= most)
-			return op;
-		if (leaving[op] < leaving[best])
-			best = op;
-	}
-	return best;
-}
-
-static int let_go(struct work *work)
-{
-	uint32_t blocks = (uint32_t)work->step->block_count;
-	uint64_t *leaving = calloc(work->n_ops + 1ull, sizeof(*leaving));
-
-	if (!leaving)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < blocks; i++) {
-		struct ts_page_range *range = &work->view->ranges[i];
-
-		/* Left in the step before. */
-		if (!range->used && range->end < work->n_ops)
-			range->bytes = 0;
-		if (!lingers(work, i))
-			continue;
-		range->end = leaving_op(work, range, leaving);
-		range->leaves = true;
-		leaving[range->end] += range->bytes;
-	}
-	free(leaving);
-	return 0;
-}
-
 /* -------------------------------------------------------------------- uses */
 
 /* What launches are declared to read is for the tape alone. */
@@ -230,7 +177,8 @@ int ts_planned_view_make(const struct ts_recording *step,
 		rc = ts_page_view_cut(ret_view, survey->page_bytes, NULL, 0);
 	}
 	if (!rc && lets_go)
-		rc = let_go(&work);
+		rc = ts_page_view_let_go(
+		        ret_view, work.n_ops, survey->limit_bytes);
 	if (!rc)
 		rc = fill(&work);
 	if (rc)

@@ -14,11 +14,9 @@
 #include "runtime/enforce.h"
 
 /*
- * Of @step, of which @profile and @values tell. Where it @lets_go, what no op
- * uses any more leaves at once, and what was freed late is not there at all:
- * dead gradients that are freed together would need memory together. 0 or
- * -ENOMEM; after success the caller finishes @ret_view, and keeps @profile
- * until then.
+ * Of @step, of which @profile and @values tell. @lets_go: what no op uses any
+ * more leaves at once. 0 or -ENOMEM; after success the caller finishes
+ * @ret_view, and keeps @profile until then.
  */
 int ts_planned_view_make(const struct ts_recording *step,
         const struct ts_profile *profile, const struct ts_values *values,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Blocks cut into whole pages. */
+/* Blocks cut into whole pages, and when these leave. */
 #include "planner/page_view.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#include "planner/pages.h"
 
 enum { HEAD, TAIL, EDGES };
 
@@ -19,6 +21,7 @@ struct work {
 	uint64_t page_bytes;
 	const uint64_t *fixed;
 	size_t n_fixed;
+	uint64_t invented; /* where what lies nobody knows where is told to */
 	struct edge *edges;
 	uint32_t n_edges;
 };
@@ -58,6 +61,10 @@ static void cut_block(struct work *w, uint32_t block)
 	}
 	if (!from) {
 		range->bytes = (range->bytes + page - 1) / page * page;
+		if (range->bytes > TS_MAX_BYTES - w->invented)
+			return;
+		range->address = TS_INVENTED_ADDRESS + w->invented;
+		w->invented += range->bytes;
 		return;
 	}
 	range->address = first;
@@ -156,5 +163,56 @@ int ts_page_view_cut(struct ts_page_view *view, uint64_t page_bytes,
 		cut_block(&w, i);
 	sort_out_edges(&w);
 	free(w.edges);
+	return 0;
+}
+
+/* --------------------------------------------------------------- letting go */
+
+/* Of the limit so much may leave before one op. */
+#define LEAVING_PART 16
+
+/* Lives on after its last use, with an op at least between that and its end. */
+static bool lingers(const struct ts_page_range *range, uint32_t n_ops)
+{
+	return range->used && range->bytes && range->idle + 1 < range->end &&
+	       !(range->before && range->end == n_ops);
+}
+
+/* The op before which @range leaves: soon, with not too much else. */
+static uint32_t leaving_op(const struct ts_page_range *range,
+        const uint64_t *leaving, uint64_t most_bytes)
+{
+	uint32_t best = range->idle + 1;
+
+	for (uint32_t op = best; op < range->end; op++) {
+		if (leaving[op] + range->bytes <= most_bytes)
+			return op;
+		if (leaving[op] < leaving[best])
+			best = op;
+	}
+	return best;
+}
+
+int ts_page_view_let_go(
+        struct ts_page_view *view, uint32_t n_ops, uint64_t limit_bytes)
+{
+	uint64_t *leaving = calloc(n_ops + 1ull, sizeof(*leaving));
+
+	if (!leaving)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < view->n_blocks; i++) {
+		struct ts_page_range *range = &view->ranges[i];
+
+		/* Left in the step before. */
+		if (!range->idle && range->end < n_ops)
+			range->bytes = 0;
+		if (!lingers(range, n_ops))
+			continue;
+		range->end =
+		        leaving_op(range, leaving, limit_bytes / LEAVING_PART);
+		range->leaves = true;
+		leaving[range->end] += range->bytes;
+	}
+	free(leaving);
 	return 0;
 }

@@ -18,11 +18,12 @@
 #include "planner/profile.h"
 
 struct ts_page_range {
-	uint64_t address, bytes; /* whole pages; none: it does not move */
-	uint32_t first, end;     /* ops it lives for; end: n_ops, it stays */
-	uint32_t idle;           /* from this op on none uses it */
-	bool used;   /* by an op, or there is something to be kept */
-	bool before; /* was there when the step began */
+	/* Whole pages; none: it does not move. No address: nobody can say. */
+	uint64_t address, bytes;
+	uint32_t first, end; /* ops it lives for; end: n_ops, it stays */
+	uint32_t idle;       /* from this op on none uses it */
+	bool used;           /* by an op, or there is something to be kept */
+	bool before;         /* was there when the step began */
 	/*
 	 * What is in it is on the host from end on: it lives for longer, though
 	 * no op uses it any more.
@@ -71,12 +72,17 @@ struct ts_page_contents {
  * In this order. Room for the ranges of so many blocks, all zero, for the
  * caller to tell what each has, in bytes, and when. Then whole pages of
  * @page_bytes out of those: a block whose address is not known (0) has pages of
- * its own, and pages of @fixed, by number, ascending, do not move. At last the
+ * its own, somewhere, and pages of @fixed, by number, ascending, do not move.
+ * Then, for who wants that, what no op uses any more leaves at once, as far as
+ * @limit_bytes let it, and what was freed late is not there at all: dead
+ * gradients that are freed together would need memory together. At last the
  * profile. Each 0 or -ENOMEM; the caller finishes the view in any case.
  */
 int ts_page_view_init(struct ts_page_view *view, uint32_t n_blocks);
 int ts_page_view_cut(struct ts_page_view *view, uint64_t page_bytes,
         const uint64_t *fixed, size_t n_fixed);
+int ts_page_view_let_go(
+        struct ts_page_view *view, uint32_t n_ops, uint64_t limit_bytes);
 int ts_page_view_fill(
         struct ts_page_view *view, const struct ts_page_contents *contents);
 void ts_page_view_finish(struct ts_page_view *view);

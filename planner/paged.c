@@ -124,7 +124,7 @@ static uint8_t *find_only_read(const struct ts_profile *p)
 	return only_read;
 }
 
-static int make(struct work *w)
+static int make(struct work *w, uint64_t leaving_limit_bytes)
 {
 	uint8_t *only_read;
 	int err = ts_page_view_init(
@@ -138,6 +138,9 @@ static int make(struct work *w)
 	if (!err)
 		err = ts_page_view_cut(
 		        w->view, TS_PAGE_BYTES, w->fixed, w->n_fixed);
+	if (!err && leaving_limit_bytes)
+		err = ts_page_view_let_go(
+		        w->view, w->from->n_ops, leaving_limit_bytes);
 	if (err)
 		return err;
 	only_read = find_only_read(w->from);
@@ -153,7 +156,8 @@ static int make(struct work *w)
 	return err;
 }
 
-int ts_paged_make(const struct ts_profile *from, struct ts_page_view *ret)
+int ts_paged_make(const struct ts_profile *from, uint64_t leaving_limit_bytes,
+        struct ts_page_view *ret)
 {
 	struct work w = {.from = from, .view = ret};
 	int err = ts_graph_init(
@@ -162,7 +166,7 @@ int ts_paged_make(const struct ts_profile *from, struct ts_page_view *ret)
 	memset(ret, 0, sizeof(*ret));
 	if (err)
 		return err;
-	err = make(&w);
+	err = make(&w, leaving_limit_bytes);
 	ts_graph_finish(&w.graph);
 	free(w.fixed);
 	if (err)

@@ -123,9 +123,6 @@ static int write_plan(const char *path, const struct ts_plan *plan,
 	return err ? ts_cli_bad_output(path, err) : status;
 }
 
-/* So often less is tried for what moves, that its pages fit. */
-#define PAGES_TRIES 8
-
 /*
  * What a run does under the limit, as far as a profile tells where values lay.
  * 0 or negative errno.
@@ -133,47 +130,32 @@ static int write_plan(const char *path, const struct ts_plan *plan,
 static int say_run(const struct request *r, const struct ts_profile *profile,
         uint64_t limit_bytes)
 {
-	const char *policy =
-	        r->plan.no_replay ? TS_POLICY_NO_REPLAY : TS_POLICY_PLANNER;
-	struct ts_cli_result found = {0};
+	struct ts_cli_result found;
 	struct ts_cli_run_view view;
-	uint64_t moving = limit_bytes, least = 0, floor_bytes;
-	bool fits = false;
 	int err = ts_cli_run_view_init(&view, profile);
 
 	if (err || !view.known)
 		return err;
-	for (int i = 0; i < PAGES_TRIES; i++) {
-		err = ts_cli_policy_run(
-		        &view.graph, moving, policy, true, &found);
-		if (err || !found.outcome.fits || !found.run_bytes)
-			break;
-		if (!least || found.run_bytes < least)
-			least = found.run_bytes;
-		fits = found.run_bytes <= limit_bytes;
-		if (fits || moving <= found.run_bytes - limit_bytes)
-			break;
-		moving -= found.run_bytes - limit_bytes;
-	}
-	floor_bytes = view.graph.floor_bytes;
+	err = ts_cli_policy_of_run(
+	        profile, &view.graph, limit_bytes, !r->plan.no_replay, &found);
 	ts_cli_run_view_finish(&view);
 	if (err)
 		return err;
-	if (fits)
+	if (found.outcome.fits)
 		fprintf(stderr,
 		        "tapeswap: a run moves whole pages: step %.3f ms "
 		        "under this limit\n",
 		        (double)found.outcome.step_ns * 1e-6);
-	else if (least)
+	else if (found.run_bytes)
 		fprintf(stderr,
 		        "tapeswap: a run moves whole pages, and has no plan "
 		        "under this limit: %llu MiB are taken\n",
-		        (unsigned long long)((least + MIB - 1) / MIB));
+		        (unsigned long long)((found.run_bytes + MIB - 1) /
+		                             MIB));
 	else
-		fprintf(stderr,
-		        "tapeswap: a run moves whole pages, and has no plan "
-		        "under this limit: %llu MiB at least are taken\n",
-		        (unsigned long long)((floor_bytes + MIB - 1) / MIB));
+		fputs("tapeswap: a run moves whole pages, and has no plan "
+		      "under this limit\n",
+		        stderr);
 	return 0;
 }
 

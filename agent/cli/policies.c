@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/planned_offline.h"
 #include "planner/baselines/baseline.h"
 #include "planner/bound.h"
 #include "planner/pages.h"
 #include "planner/plan.h"
+#include "planner/plan_json.h"
 #include "planner/repair.h"
 
 /* Longer tapes go without pages: placing them takes too long. */
@@ -192,4 +194,105 @@ int ts_cli_policy_run(const struct ts_graph *graph, uint64_t limit_bytes,
 		err = ts_bound_step(graph, limit_bytes, &ret_result->bound_ns);
 	ts_graph_finish(&plain);
 	return err;
+}
+
+static int count_run_bytes(
+        const struct ts_planned_plan *plan, struct ts_cli_result *result)
+{
+	struct ts_input_error error;
+	struct ts_choice choice;
+	struct ts_graph graph;
+	int err = ts_graph_init(&graph, &plan->view.profile,
+	        &(struct ts_graph_options){.no_replays = true,
+	                .min_gap_bytes = 1,
+	                .dirties = plan->view.dirties});
+
+	if (err)
+		return err;
+	err = ts_choice_init(&choice, graph.n_gaps);
+	if (!err) {
+		err = ts_plan_to_choice(&plan->plan, &graph, &choice, &error);
+		if (!err)
+			count_bytes(&graph, &choice, result);
+		ts_choice_finish(&choice);
+	}
+	ts_graph_finish(&graph);
+	return err;
+}
+
+/* 0, or -ENOSPC with what it takes in run_bytes, or another negative errno. */
+static int run_without_replays(const struct ts_profile *profile,
+        uint64_t limit_bytes, struct ts_cli_result *ret)
+{
+	struct ts_planned_plan made;
+	uint64_t takes;
+	int err;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->outcome.step_ns = TS_NEVER;
+	err = ts_planned_offline(profile, limit_bytes, &made, &ret->run_bytes);
+	if (err)
+		return err;
+	takes = ts_pages_limit(
+	        made.view.profile.resident_bytes, made.pages.n_chunks);
+	ret->outcome = (struct ts_outcome){.fits = true,
+	        .step_ns = made.plan.predicted_step_ns,
+	        .peak_bytes = made.plan.predicted_peak_bytes,
+	        .d2h_bytes = made.plan.swap_bytes};
+	ret->run_bytes = takes < limit_bytes ? takes : limit_bytes;
+	err = count_run_bytes(&made, ret);
+	ts_planned_plan_finish(&made);
+	return err;
+}
+
+/* So often less is tried for what moves, that its pages fit. */
+#define PAGES_TRIES 4
+
+/* As above. What was proved only a run knows: what the profile says of it. */
+static int run_with_replays(const struct ts_graph *run_graph,
+        uint64_t limit_bytes, struct ts_cli_result *ret)
+{
+	uint64_t moving = limit_bytes, least = 0;
+
+	for (int i = 0; i < PAGES_TRIES; i++) {
+		int err = ts_cli_policy_run(
+		        run_graph, moving, TS_POLICY_PLANNER, true, ret);
+
+		if (err)
+			return err;
+		if (!ret->outcome.fits || !ret->run_bytes)
+			break;
+		if (ret->run_bytes <= limit_bytes)
+			return 0;
+		if (!least || ret->run_bytes < least)
+			least = ret->run_bytes;
+		if (moving <= ret->run_bytes - limit_bytes)
+			break;
+		moving -= ret->run_bytes - limit_bytes;
+	}
+	ret->outcome.fits = false;
+	ret->run_bytes = least;
+	return -ENOSPC;
+}
+
+int ts_cli_policy_of_run(const struct ts_profile *profile,
+        const struct ts_graph *run_graph, uint64_t limit_bytes, bool replays,
+        struct ts_cli_result *ret)
+{
+	struct ts_cli_result other;
+	int err = run_without_replays(profile, limit_bytes, ret), other_err;
+
+	if (err && err != -ENOSPC)
+		return err;
+	if (!replays)
+		return 0;
+	other_err = run_with_replays(run_graph, limit_bytes, &other);
+	if (other_err && other_err != -ENOSPC)
+		return other_err;
+	if (other_err ? err && other.run_bytes &&
+	                        (!ret->run_bytes ||
+	                                other.run_bytes < ret->run_bytes)
+	              : err || other.outcome.step_ns < ret->outcome.step_ns)
+		*ret = other;
+	return 0;
 }

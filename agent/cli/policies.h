@@ -38,6 +38,17 @@ struct ts_cli_result {
 int ts_cli_policy_run(const struct ts_graph *graph, uint64_t limit_bytes,
         const char *policy, bool quick, struct ts_cli_result *ret_result);
 
+/*
+ * A run under @limit_bytes of the step that @profile was recorded of and that
+ * @run_graph tells the pages of (planning.h): as a run plans, and where
+ * @replays what it may make again by then. Where it has no plan the outcome
+ * does not fit, and run_bytes is what the nearest one takes, or 0. The bound is
+ * not set. 0 or a negative errno.
+ */
+int ts_cli_policy_of_run(const struct ts_profile *profile,
+        const struct ts_graph *run_graph, uint64_t limit_bytes, bool replays,
+        struct ts_cli_result *ret_result);
+
 /* Bytes that are alive across the first turn: what the papers call A. */
 uint64_t ts_cli_saved_bytes(const struct ts_graph *graph);
 

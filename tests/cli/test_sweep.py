@@ -5,14 +5,20 @@
 Usage: test_sweep.py TAPESWAP
 """
 
+import gzip
 import json
+import pathlib
 import re
+import subprocess
 import sys
 import unittest
 
-from profiled import Profiled
+from profiled import TAPESWAP, Profiled
 
 MIB = 2**20
+RECORDED = (
+    pathlib.Path(__file__).parents[1] / "data/bert-large.profile.json.gz"
+)
 FEW = "--limits", "20%:100%:20%"
 
 
@@ -84,6 +90,25 @@ class Sweep(Profiled):
             self.assertAlmostEqual(
                 row["run_bytes"] / taken, 1 / 0.98, delta=0.001
             )
+
+    def test_plan_says_what_a_run_does(self):
+        """Of BERT-Large as recorded, by the run's own search."""
+        path = f"{self.folder}/recorded.json"
+        with open(path, "wb") as file:
+            file.write(gzip.decompress(RECORDED.read_bytes()))
+        for limit in "50%", "20%":
+            said = subprocess.run(
+                [
+                    TAPESWAP, "plan", path, "-o", "/dev/null", "--no-replay",
+                    "--limit", limit,
+                ],
+                capture_output=True, text=True, timeout=120, check=True,
+            ).stderr
+            by_bytes = re.search(r": step ([0-9.]+) ms", said)
+            by_pages = re.search(r"moves whole pages: step ([0-9.]+) ms", said)
+            self.assertTrue(by_bytes and by_pages, said)
+            self.assertGreater(float(by_pages[1]), float(by_bytes[1]))
+            self.assertLess(float(by_pages[1]), 1.2 * float(by_bytes[1]))
 
     def test_what_no_op_uses_has_its_memory(self):
         """Of a profile that tells where values lay."""
