@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/grow.h"
+
 /* So that whatever a kernel reads there lies as it lay in a block. */
 #define ROOM_BYTES 512u
 
@@ -47,21 +49,6 @@ const struct ts_place *ts_places_get(
 	return find(places, value);
 }
 
-static int grow(
-        void *array_pointer, uint32_t count, uint32_t *room, size_t size)
-{
-	void **array = array_pointer, *more;
-
-	if (count < *room)
-		return 0;
-	more = realloc(*array, (2 * *room + 64ull) * size);
-	if (!more)
-		return -ENOMEM;
-	*array = more;
-	*room = 2 * *room + 64;
-	return 0;
-}
-
 /* Op @at of the list leaves @value behind, over @older or in a new place. */
 static int write(struct ts_places *places, const struct ts_value *made,
         uint32_t value, uint32_t at)
@@ -71,23 +58,20 @@ static int write(struct ts_places *places, const struct ts_value *made,
 	                                 : find(places, made->in_place_of);
 	struct ts_content *content;
 	uint32_t where;
-	int rc = 0;
 
 	if (!place) {
-		rc = grow(&places->list, places->count, &places->room,
-		        sizeof(*places->list));
-		if (rc)
-			return rc;
+		if (!ts_grow(&places->list, places->count + 1ull, &places->room,
+		            sizeof(*places->list)))
+			return -ENOMEM;
 		place = &places->list[places->count++];
 		*place = (struct ts_place){
 		        .first = at, .bytes = ts_places_room(made->size_bytes)};
 	}
 	place->value = value;
 	place->last = at;
-	rc = grow(&places->contents, places->n_contents, &places->content_room,
-	        sizeof(*places->contents));
-	if (rc)
-		return rc;
+	if (!ts_grow(&places->contents, places->n_contents + 1ull,
+	            &places->content_room, sizeof(*places->contents)))
+		return -ENOMEM;
 	where = position(places, value);
 	content = &places->contents[where];
 	memmove(content + 1, content,

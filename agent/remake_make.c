@@ -11,6 +11,7 @@
 #include "agent/agent_internal.h"
 #include "agent/base/log.h"
 #include "agent/remake_internal.h"
+#include "planner/grow.h"
 
 struct group {
 	const struct ts_closures *closures;
@@ -24,21 +25,6 @@ struct group {
 	struct ts_range *ranges;
 	uint32_t n_ranges, range_room;
 };
-
-static int room_for(
-        void *array_pointer, uint32_t count, uint32_t *room, size_t size)
-{
-	void **array = array_pointer, *more;
-
-	if (count < *room)
-		return 0;
-	more = realloc(*array, (2 * *room + 64ull) * size);
-	if (!more)
-		return -ENOMEM;
-	*array = more;
-	*room = 2 * *room + 64;
-	return 0;
-}
 
 static const struct ts_closure *closure_of(uint32_t item)
 {
@@ -113,11 +99,10 @@ static uint32_t first_wanted(void)
 static int add_op(struct group *group, uint32_t op)
 {
 	uint32_t at = group->n_ops;
-	int rc = room_for(&group->ops, group->n_ops, &group->op_room,
-	        sizeof(*group->ops));
 
-	if (rc)
-		return rc;
+	if (!ts_grow(&group->ops, group->n_ops + 1ull, &group->op_room,
+	            sizeof(*group->ops)))
+		return -ENOMEM;
 	while (at && group->ops[at - 1] > op)
 		at--;
 	if (at && group->ops[at - 1] == op)
@@ -213,15 +198,15 @@ static int add_range(struct group *group, const struct ts_kept_use *use,
 	        .bytes = use->bytes,
 	        .access = access,
 	        .device = group->closures->step->devices[0].device};
-	int rc = room_for(&group->ranges, group->n_ranges, &group->range_room,
-	        sizeof(*group->ranges));
 
-	for (uint32_t i = 0; i < group->n_ranges && !rc; i++)
+	for (uint32_t i = 0; i < group->n_ranges; i++)
 		if (group->ranges[i].address == use->address)
 			return 0;
-	if (!rc)
-		group->ranges[group->n_ranges++] = range;
-	return rc;
+	if (!ts_grow(&group->ranges, group->n_ranges + 1ull, &group->range_room,
+	            sizeof(*group->ranges)))
+		return -ENOMEM;
+	group->ranges[group->n_ranges++] = range;
+	return 0;
 }
 
 /* Memory of a library's own that an op works in, and tells nothing of. */

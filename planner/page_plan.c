@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "planner/page_plan.h"
+#include "planner/given_chunks.h"
 #include "planner/packing.h"
-#include "planner/places.h"
 #include "planner/tenants.h"
 
 #include <errno.h>
@@ -638,7 +638,7 @@ static int find_joints(struct ts_page_plan *plan)
 
 static int take_places(struct work *work)
 {
-	int rc = ts_places_take(work->in, work->plan);
+	int rc = ts_given_chunks_take(work->in, work->plan);
 
 	return rc ? rc : find_joints(work->plan);
 }

@@ -10,9 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/grow.h"
+
 /* What may be looked at in all: tenancies. */
 #define MAX_WORK    (UINT64_C(1) << 27)
 #define ENOUGH_WORK (UINT64_C(1) << 26)
+
+/* Ops whose bits are looked at in the time of one tenancy. */
+#define WORDS_LOOKED 1024
 
 /* What it takes to know what it costs, against knowing that it fits. */
 #define COST_LOOKS 4
@@ -59,22 +64,6 @@ struct key {
 	uint64_t key;
 	uint32_t run;
 };
-
-static bool grow(
-        void *array_pointer, uint64_t count, uint32_t *room, size_t item_bytes)
-{
-	void **array = array_pointer, *more;
-	uint64_t next = 2 * count + 8;
-
-	if (count <= *room)
-		return true;
-	more = next < UINT32_MAX ? realloc(*array, next * item_bytes) : NULL;
-	if (!more)
-		return false;
-	*array = more;
-	*room = (uint32_t)next;
-	return true;
-}
 
 static uint32_t words_of(const struct work *w)
 {
@@ -199,9 +188,11 @@ static bool suits(struct work *w, const struct group *group,
 	ret->cost = ret->wait = ret->loose = 0;
 	w->looked++;
 	w->look++;
-	for (uint32_t k = 0; group->bits && k < run->n_spans; k++)
+	for (uint32_t k = 0; group->bits && k < run->n_spans; k++) {
+		w->looked += (own[k].end - own[k].from) / WORDS_LOOKED;
 		if (has_bits(group->bits, &own[k]))
 			return false;
+	}
 	if (!group->n) {
 		ret->loose = w->in->n_ops;
 		return true;
@@ -253,7 +244,7 @@ static int64_t find_groups(struct work *w, const struct ts_pack_run *run)
 	uint64_t most = UINT64_MAX, free_pages = 0;
 	uint32_t n = 0;
 
-	if (!grow(&w->list, w->n_groups + 1ull, &w->list_room,
+	if (!ts_grow(&w->list, w->n_groups + 1ull, &w->list_room,
 	            sizeof(*w->list)))
 		return -ENOMEM;
 	/* Of those that cost something the cheapest is all that is wanted. */
@@ -281,7 +272,7 @@ static int add_group(struct work *w, uint32_t first_chunk, uint32_t count,
 	struct group *made;
 	const struct group *from;
 
-	if (!grow(&w->groups, w->n_groups + 1ull, &w->groups_room,
+	if (!ts_grow(&w->groups, w->n_groups + 1ull, &w->groups_room,
 	            sizeof(*w->groups)))
 		return -ENOMEM;
 	made = &w->groups[w->n_groups];
@@ -295,7 +286,7 @@ static int add_group(struct work *w, uint32_t first_chunk, uint32_t count,
 	if (from && made->bits)
 		memcpy(made->bits, from->bits,
 		        words_of(w) * sizeof(*made->bits));
-	if (from && !grow(&made->tenants, from->n, &made->room,
+	if (from && !ts_grow(&made->tenants, from->n, &made->room,
 	                    sizeof(*made->tenants)))
 		return -ENOMEM;
 	for (uint32_t i = 0; from && i < from->n; i++) {
@@ -324,7 +315,7 @@ static int move_in(struct work *w, uint32_t index, uint32_t run_index,
 		group = &w->groups[index];
 		group->count = count;
 	}
-	if (!grow(&group->tenants, (uint64_t)group->n + run->n_spans,
+	if (!ts_grow(&group->tenants, (uint64_t)group->n + run->n_spans,
 	            &group->room, sizeof(*group->tenants)))
 		return -ENOMEM;
 	w->looked += group->n + run->n_spans;
@@ -365,7 +356,8 @@ static int take_new(
 	return rc;
 }
 
-static int place(struct work *w, uint32_t index)
+/* As long as there was no more to look at than @most_work in all. */
+static int place(struct work *w, uint32_t index, uint64_t most_work)
 {
 	const struct ts_pack_run *run = &w->in->runs[index];
 	uint32_t offset = 0;
@@ -378,7 +370,7 @@ static int place(struct work *w, uint32_t index)
 
 		if (n < 0)
 			return (int)n;
-		if (w->looked > MAX_WORK)
+		if (w->looked > most_work)
 			return -E2BIG;
 		again = false;
 		for (int64_t i = 0; !rc && i < n && offset < run->count; i++) {
@@ -484,7 +476,8 @@ static int improve(struct work *w)
 			if (w->looked > ENOUGH_WORK)
 				return 0;
 			take_out(w, r);
-			rc = place(w, r);
+			/* Without its chunks there would be nothing. */
+			rc = place(w, r, UINT64_MAX);
 		}
 		if (cost_of_all(w) + wait_of_all(w) / w->in->wait_part >=
 		        before)
@@ -710,7 +703,7 @@ int ts_share(const struct ts_share_input *input, uint32_t order,
 	if (!rc)
 		order_runs(&w, order % TS_SHARE_ORDERS, keys);
 	for (uint32_t i = 0; i < input->n_runs && !rc; i++)
-		rc = place(&w, keys[i].run);
+		rc = place(&w, keys[i].run, MAX_WORK);
 	w.at_first = false;
 	if (!rc && w.n_chunks > input->most_chunks)
 		rc = -ENOSPC;

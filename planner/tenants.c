@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/grow.h"
+
 /* What may be looked at for one order, and when there is no next one: spans,
  * groups that are sorted, tenants that may have to go. */
 #define MAX_WORK    (UINT64_C(1) << 25)
@@ -53,22 +55,6 @@ struct key {
 	uint64_t key;
 	uint32_t run;
 };
-
-static bool grow(
-        void *array_pointer, uint64_t count, uint32_t *room, size_t item_bytes)
-{
-	void **array = array_pointer, *more;
-	uint64_t next = 2 * count + 8;
-
-	if (count <= *room)
-		return true;
-	more = next < UINT32_MAX ? realloc(*array, next * item_bytes) : NULL;
-	if (!more)
-		return false;
-	*array = more;
-	*room = (uint32_t)next;
-	return true;
-}
 
 static const struct ts_tenant_span *span_of(
         const struct work *w, const struct group *group, uint32_t index)
@@ -167,7 +153,7 @@ static int64_t find_groups(struct work *w, const struct ts_pack_run *run)
 {
 	uint32_t n = 0;
 
-	if (!grow(&w->list, w->n_groups + 1ull, &w->list_room,
+	if (!ts_grow(&w->list, w->n_groups + 1ull, &w->list_room,
 	            sizeof(*w->list)))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < w->n_groups; i++) {
@@ -186,13 +172,13 @@ static int add_group(struct work *w, uint32_t first_chunk, uint32_t count,
 	struct group *made;
 	const struct group *from;
 
-	if (!grow(&w->groups, w->n_groups + 1ull, &w->groups_room,
+	if (!ts_grow(&w->groups, w->n_groups + 1ull, &w->groups_room,
 	            sizeof(*w->groups)))
 		return -ENOMEM;
 	made = &w->groups[w->n_groups];
 	*made = (struct group){.first_chunk = first_chunk, .count = count};
 	from = like < w->n_groups ? &w->groups[like] : NULL;
-	if (from && !grow(&made->tenants, from->n, &made->room,
+	if (from && !ts_grow(&made->tenants, from->n, &made->room,
 	                    sizeof(*made->tenants)))
 		return -ENOMEM;
 	for (uint32_t i = 0; from && i < from->n; i++) {
@@ -220,7 +206,7 @@ static int move_in(struct work *w, uint32_t index, uint32_t run_index,
 		group = &w->groups[index];
 		group->count = count;
 	}
-	if (!grow(&group->tenants, (uint64_t)group->n + run->n_spans,
+	if (!ts_grow(&group->tenants, (uint64_t)group->n + run->n_spans,
 	            &group->room, sizeof(*group->tenants)))
 		return -ENOMEM;
 	for (uint32_t k = 0; k < run->n_spans; k++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "planner/places.h"
+#include "planner/given_chunks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static int check(const struct ts_page_plan *plan)
 	return rc;
 }
 
-int ts_places_take(
+int ts_given_chunks_take(
         const struct ts_page_plan_input *in, struct ts_page_plan *plan)
 {
 	plan->n_chunks = in->n_chunks;
