@@ -136,14 +136,52 @@ START_TEST(what_lives_on_where_it_died_before_is_not_lost)
 }
 END_TEST
 
-/* The pager had taken it, since nothing was in it. */
+static struct ts_page *page_at(const struct ts_plan_strip *strip)
+{
+	struct ts_segment *segment =
+	        ts_segment_of(&pager->segments, strip->address);
+
+	return segment->units[(strip->address - segment->base) / PAGE].page;
+}
+
+/* As the pager does it, since nothing is in it. */
+static void take(struct ts_page *page)
+{
+	ck_assert(page->resident);
+	ts_mutex_lock(&pager->gate);
+	ts_mutex_lock(&pager->lock);
+	pager->victims.count = 0;
+	ck_assert_int_eq(ts_pages_add(&pager->victims, page), 0);
+	ck_assert_int_eq(ts_pager_evict(pager, &(struct ts_shortage){0}), 0);
+	ts_mutex_unlock(&pager->lock);
+	ts_mutex_unlock(&pager->gate);
+	ck_assert(!page->resident);
+}
+
 START_TEST(what_is_kept_comes_back_where_the_plan_is_taken_up)
 {
-	const struct ts_plan_strip *strip;
-	struct ts_segment *segment;
-	const struct ts_page *page;
-	uint32_t gap;
-	size_t at;
+	struct ts_page *page;
+
+	start(40);
+	step_by_pager();
+	adopt();
+	for (int i = 0; i < 3; i++)
+		step_by_plan();
+	page = page_at(strip_at(kept_gap()));
+	take(page);
+	/* It is in the gap at both ends of a step. */
+	ts_enforce_resume(pager, 0);
+	ck_assert(page->resident);
+	step_by_plan();
+	end();
+}
+END_TEST
+
+/* Likewise where other moves of the plan came after that. */
+START_TEST(what_was_taken_in_a_step_comes_back_before_the_next)
+{
+	struct ts_page *page;
+	uint32_t gap, taken_at, moves = 0;
 
 	start(40);
 	step_by_pager();
@@ -151,24 +189,20 @@ START_TEST(what_is_kept_comes_back_where_the_plan_is_taken_up)
 	for (int i = 0; i < 3; i++)
 		step_by_plan();
 	gap = kept_gap();
-	strip = strip_at(gap);
-	segment = ts_segment_of(&pager->segments, strip->address);
-	at = (strip->address - segment->base) / PAGE;
-	page = segment->units[at].page;
-	ck_assert(page->resident);
-	ts_mutex_lock(&pager->gate);
-	ts_mutex_lock(&pager->lock);
-	pager->victims.count = 0;
-	ck_assert_int_eq(
-	        ts_pages_add(&pager->victims, segment->units[at].page), 0);
-	ck_assert_int_eq(ts_pager_evict(pager, &(struct ts_shortage){0}), 0);
-	ts_mutex_unlock(&pager->lock);
-	ts_mutex_unlock(&pager->gate);
+	page = page_at(strip_at(gap));
+	taken_at = model.plan.stays[gap].release_op;
+	for (uint32_t i = 0; i < OPS; i++) {
+		bool moved = ts_enforce_op(pager, i);
+
+		moves += i > taken_at && moved;
+		op((int)i);
+		if (i == taken_at)
+			take(page);
+	}
+	ck_assert_uint_gt(moves, 0);
 	ck_assert(!page->resident);
-	/* It is in the gap at both ends of a step. */
 	ts_enforce_resume(pager, 0);
 	ck_assert(page->resident);
-	step_by_plan();
 	end();
 }
 END_TEST
@@ -180,6 +214,8 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, what_lives_on_where_it_died_before_is_not_lost);
 	tcase_add_test(
 	        tests, what_is_kept_comes_back_where_the_plan_is_taken_up);
+	tcase_add_test(
+	        tests, what_was_taken_in_a_step_comes_back_before_the_next);
 }
 
 int main(void)
