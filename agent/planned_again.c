@@ -5,25 +5,6 @@
 #include "agent/planned_make_internal.h"
 #include "planner/graph.h"
 
-const struct ts_replay_candidate *ts_planned_candidate(
-        const struct ts_planned_work *work, uint32_t value)
-{
-	const struct ts_replay_candidates *all = work->step->candidates;
-	uint32_t low = 0, high = all ? all->count : 0;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (all->list[middle].value < value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return all && low < all->count && all->list[low].value == value
-	               ? &all->list[low]
-	               : NULL;
-}
-
 /* What is given up by the plan, and when it is made again. */
 int ts_planned_list_replays(struct ts_planned_work *work,
         const struct ts_graph *g, struct ts_planned_plan *to)
@@ -35,7 +16,8 @@ int ts_planned_list_replays(struct ts_planned_work *work,
 	for (uint32_t i = 0; i < g->n_gaps; i++) {
 		const struct ts_planned_gap *gap = &work->run.gaps[i];
 		const struct ts_replay_candidate *candidate =
-		        ts_planned_candidate(work, g->gaps[i].version);
+		        ts_replay_candidate_of(
+		                work->step->candidates, g->gaps[i].version);
 
 		if (!gap->away || !gap->replayed)
 			continue;
@@ -111,7 +93,7 @@ int ts_planned_tell_ops(
 
 	for (uint32_t i = 0; i < plan->n_replays; i++) {
 		const struct ts_replay_candidate *from =
-		        ts_planned_candidate(work, plan->replays[i].value);
+		        ts_replay_candidate_of(all, plan->replays[i].value);
 
 		if (!from)
 			return -EINVAL;
@@ -123,7 +105,7 @@ int ts_planned_tell_ops(
 	for (uint32_t i = 0; i < plan->n_replays; i++) {
 		const struct ts_replay *replay = &plan->replays[i];
 		const struct ts_replay_candidate *from =
-		        ts_planned_candidate(work, replay->value);
+		        ts_replay_candidate_of(all, replay->value);
 
 		for (uint32_t k = 0; k < from->n_ops; k++) {
 			uint32_t op = all->pool[from->first_op + k];

@@ -513,7 +513,8 @@ static int make_view(const struct ts_planned_step *step, bool lets_go,
 
 	if (step->step)
 		return ts_planned_view_make(step->step, step->profile,
-		        step->values, step->survey, lets_go, ret_view);
+		        step->values, step->survey, step->candidates, lets_go,
+		        ret_view);
 	return ts_paged_make(
 	        step->profile, lets_go ? limit_bytes : 0, ret_view);
 }

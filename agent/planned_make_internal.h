@@ -78,10 +78,6 @@ void ts_planned_allow_replays(
 int ts_planned_list_replays(struct ts_planned_work *work,
         const struct ts_graph *g, struct ts_planned_plan *to);
 
-/* The candidate whose value it is, or NULL. */
-const struct ts_replay_candidate *ts_planned_candidate(
-        const struct ts_planned_work *work, uint32_t value);
-
 /*
  * What each of @replays, as the planner ordered them, takes beside those that
  * are made before the same op, into its duration. 0 or a negative errno.

@@ -106,7 +106,8 @@ static int time_together(struct shared *shared, struct ts_replay *replays,
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct ts_replay_candidate *candidate =
-		        ts_planned_candidate(shared->work, replays[i].value);
+		        ts_replay_candidate_of(shared->work->step->candidates,
+		                replays[i].value);
 
 		if (!candidate)
 			return -EINVAL;

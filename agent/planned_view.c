@@ -10,6 +10,7 @@ struct work {
 	const struct ts_profile *from;
 	const struct ts_values *values;
 	const struct ts_enforce_survey *survey;
+	const struct ts_replay_candidates *candidates;
 	struct ts_page_view *view;
 	uint32_t n_ops;
 };
@@ -116,27 +117,82 @@ static uint8_t *find_only_read(const struct work *work)
 	return only_read;
 }
 
-/* Where doubtful words lead to, which has to be there. */
-static struct ts_page_doubt *find_doubts(
-        const struct work *work, uint32_t *ret_count)
-{
-	struct ts_page_doubt *doubts;
-	uint64_t n = 0;
+struct doubts {
+	struct ts_page_doubt *list;
+	uint32_t count, room;
+	bool short_of_memory;
+	uint32_t *asked; /* by candidate: one past the last op it was for */
+};
 
-	for (uint32_t i = 0; i < work->n_ops; i++)
-		n += work->step->ops[i].doubt_count;
-	doubts = n < UINT32_MAX ? malloc((n + 1) * sizeof(*doubts)) : NULL;
-	*ret_count = 0;
-	for (uint32_t i = 0; doubts && i < work->n_ops; i++) {
+static void add_doubt(struct doubts *doubts, uint32_t op, uint32_t block)
+{
+	if (doubts->count == doubts->room) {
+		uint32_t room = 2 * doubts->room + 1024;
+		void *more =
+		        realloc(doubts->list, room * sizeof(*doubts->list));
+
+		if (!more) {
+			doubts->short_of_memory = true;
+			return;
+		}
+		doubts->list = more;
+		doubts->room = room;
+	}
+	doubts->list[doubts->count++] = (struct ts_page_doubt){op, block};
+}
+
+/*
+ * Op @op may have @value made again first, and what that is made from, too.
+ * The model knows of that where it moves on its own; of small ones the pages
+ * have to be there that they share.
+ */
+static void add_made(const struct work *work, uint32_t op, uint32_t value,
+        struct doubts *doubts)
+{
+	const struct ts_replay_candidate *from =
+	        ts_replay_candidate_of(work->candidates, value);
+	uint32_t at;
+
+	if (!from)
+		return;
+	at = (uint32_t)(from - work->candidates->list);
+	if (doubts->asked[at] > op)
+		return;
+	doubts->asked[at] = op + 1;
+	for (uint32_t i = 0; i < from->n_reads; i++) {
+		uint32_t leaf = work->candidates->pool[from->first_read + i];
+		uint32_t block = work->values->block_of[leaf];
+
+		if (!work->view->ranges[block].bytes)
+			add_doubt(doubts, op, block);
+		add_made(work, op, leaf, doubts);
+	}
+}
+
+/* Where doubtful words lead to, and what an op may be preceded by. */
+static int find_doubts(const struct work *work, struct doubts *doubts)
+{
+	const struct ts_profile *from = work->from;
+	uint32_t n = work->candidates ? work->candidates->count : 0;
+
+	doubts->asked = calloc(n + 1ull, sizeof(*doubts->asked));
+	if (!doubts->asked)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < work->n_ops; i++) {
 		const struct ts_rec_op *op = &work->step->ops[i];
 
 		for (uint32_t k = 0; k < op->doubt_count; k++)
-			doubts[(*ret_count)++] = (struct ts_page_doubt){
-			        i, ts_recording_use(
-			                   work->step, op, op->use_count + k)
-			                   ->block};
+			add_doubt(doubts, i,
+			        ts_recording_use(
+			                work->step, op, op->use_count + k)
+			                ->block);
+		for (uint32_t k = 0; k < from->ops[i].n_reads; k++)
+			add_made(work, i,
+			        from->uses[from->ops[i].first_read + k],
+			        doubts);
 	}
-	return doubts;
+	free(doubts->asked);
+	return doubts->short_of_memory ? -ENOMEM : 0;
 }
 
 static int fill(struct work *work)
@@ -145,28 +201,33 @@ static int fill(struct work *work)
 	        .block_of = work->values->block_of,
 	        .n_valued = work->view->n_blocks};
 	uint8_t *only_read = find_only_read(work);
-	struct ts_page_doubt *doubts = find_doubts(work, &contents.n_doubts);
-	int rc = -ENOMEM;
+	struct doubts doubts = {0};
+	int rc = find_doubts(work, &doubts);
 
 	contents.only_read = only_read;
-	contents.doubts = doubts;
-	if (only_read && doubts)
+	contents.doubts = doubts.list;
+	contents.n_doubts = doubts.count;
+	if (!only_read)
+		rc = -ENOMEM;
+	if (!rc)
 		rc = ts_page_view_fill(work->view, &contents);
 	work->view->profile.resident_bytes = 0;
 	free(only_read);
-	free(doubts);
+	free(doubts.list);
 	return rc;
 }
 
 int ts_planned_view_make(const struct ts_recording *step,
         const struct ts_profile *profile, const struct ts_values *values,
-        const struct ts_enforce_survey *survey, bool lets_go,
+        const struct ts_enforce_survey *survey,
+        const struct ts_replay_candidates *candidates, bool lets_go,
         struct ts_page_view *ret_view)
 {
 	struct work work = {.step = step,
 	        .from = profile,
 	        .values = values,
 	        .survey = survey,
+	        .candidates = candidates,
 	        .view = ret_view,
 	        .n_ops = (uint32_t)step->op_count};
 	int rc = ts_page_view_init(ret_view, (uint32_t)step->block_count);

@@ -42,4 +42,23 @@ int ts_proof_candidates(const struct ts_observed *step,
         struct ts_replay_candidates *ret_candidates);
 void ts_proof_candidates_finish(struct ts_replay_candidates *candidates);
 
+/* The candidate whose value @value is, or NULL; of none (@all NULL), too. */
+static inline const struct ts_replay_candidate *ts_replay_candidate_of(
+        const struct ts_replay_candidates *all, uint32_t value)
+{
+	uint32_t low = 0, high = all ? all->count : 0;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (all->list[middle].value < value)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return all && low < all->count && all->list[low].value == value
+	               ? &all->list[low]
+	               : NULL;
+}
+
 #endif

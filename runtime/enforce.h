@@ -28,16 +28,21 @@ struct ts_enforce_survey {
 	uint64_t page_bytes; /* of the plan's pages: the pager's unit */
 	uint64_t limit_bytes;
 	uint64_t other_bytes; /* not the agent's */
-	/* That small allocations share, and that are pinned: they stay. */
+	/* That stay: those of small allocations, if not asked for, and pinned
+	 * ones. */
 	uint64_t fixed_pages;
+	uint64_t small_pages; /* that small allocations share */
 };
 
 /* What moves before one op is copied in batches: smaller ones cost calls. */
 #define TS_ENFORCE_BATCH_BYTES (4ull << 20)
 
-/* 0 or a negative errno. The caller frees ret_survey->segments. */
-int ts_enforce_survey(
-        struct ts_pager *pager, struct ts_enforce_survey *ret_survey);
+/*
+ * @small_move: what small allocations share is to move, too. 0 or a negative
+ * errno. The caller frees ret_survey->segments.
+ */
+int ts_enforce_survey(struct ts_pager *pager, bool small_move,
+        struct ts_enforce_survey *ret_survey);
 
 /*
  * Puts @plan, which is copied, into force, in the place of one that is.

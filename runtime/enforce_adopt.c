@@ -8,9 +8,10 @@
 #include "runtime/enforce_internal.h"
 #include "runtime/wait.h"
 
-static bool is_plannable(const struct ts_segment *segment)
+/* Allocators give small allocations segments of a page. */
+static bool is_small(const struct ts_segment *segment)
 {
-	return !segment->taken && segment->unit_count > 1;
+	return segment->unit_count == 1;
 }
 
 /* Room for one more; NULL without memory. */
@@ -55,8 +56,8 @@ static int survey_segment(const struct ts_segment *segment,
 	return 0;
 }
 
-int ts_enforce_survey(
-        struct ts_pager *pager, struct ts_enforce_survey *ret_survey)
+int ts_enforce_survey(struct ts_pager *pager, bool small_move,
+        struct ts_enforce_survey *ret_survey)
 {
 	struct ts_map_node *node;
 	size_t room = 0;
@@ -72,7 +73,8 @@ int ts_enforce_survey(
 		struct ts_segment *segment =
 		        ts_container_of(node, struct ts_segment, node);
 
-		if (is_plannable(segment))
+		ret_survey->small_pages += is_small(segment);
+		if (!segment->taken && (small_move || !is_small(segment)))
 			rc = survey_segment(segment, ret_survey, &room);
 		else
 			ret_survey->fixed_pages += segment->unit_count;
@@ -341,8 +343,26 @@ static CUresult map_strip(struct ts_pager *pager,
 	return rc;
 }
 
-/* Small blocks share pages, which stay: those that are away come first. */
-static int bring_fixed(struct ts_pager *pager)
+/* True where @plan says when the page at @address is there. */
+static bool is_in(const struct ts_page_plan *plan, uint64_t address)
+{
+	const struct ts_plan_strip *strips = plan->strips;
+	uint32_t low = 0, high = plan->n_strips;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (strips[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && address - strips[low - 1].address <
+	                      strips[low - 1].pages * plan->page_bytes;
+}
+
+/* Small blocks share pages; those that stay and are away come first. */
+static int bring_fixed(struct ts_pager *pager, const struct ts_page_plan *plan)
 {
 	struct ts_shortage shortage = {0};
 	struct ts_map_node *node = ts_map_ceiling(&pager->segments, 0);
@@ -355,8 +375,8 @@ static int bring_fixed(struct ts_pager *pager)
 		        ts_container_of(node, struct ts_segment, node);
 		struct ts_page *page = segment->units[0].page;
 
-		if (is_plannable(segment) || page->resident ||
-		        !page->live_units)
+		if (!is_small(segment) || page->resident || !page->live_units ||
+		        is_in(plan, page->address))
 			continue;
 		rc = ts_pages_add(&pager->missing, page);
 	}
@@ -379,7 +399,7 @@ static int take_over(struct ts_pager *pager, const struct ts_page_plan *plan,
 	if (!rc)
 		rc = ts_gpu_errno(ts_pager_release_idle(pager, UINT64_MAX));
 	if (!rc)
-		rc = bring_fixed(pager);
+		rc = bring_fixed(pager, plan);
 	if (!rc)
 		rc = create_chunks(pager, plan, chunks);
 	for (uint32_t s = 0; s < plan->n_strips && !rc; s++) {

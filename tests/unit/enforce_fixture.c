@@ -41,7 +41,7 @@ void plan_for(const struct ts_plan_hold *holds, uint32_t n)
 {
 	struct ts_enforce_survey survey;
 
-	ck_assert_int_eq(ts_enforce_survey(pager, &survey), 0);
+	ck_assert_int_eq(ts_enforce_survey(pager, false, &survey), 0);
 	ck_assert_int_eq(ts_page_plan_make(survey.segments, survey.n_segments,
 	                         holds, n, PAGE, OPS, TICKS, &model.plan),
 	        0);

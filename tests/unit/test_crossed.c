@@ -68,7 +68,7 @@ static void make_plan(struct ts_page_plan *ret_plan)
 
 	ck_assert_int_eq(write_op(address, PAGE, 1, STREAM_A), 0);
 	ck_assert_int_eq(ts_pager_wait_op(pager, ts_pager_last_op(pager)), 0);
-	ck_assert_int_eq(ts_enforce_survey(pager, &survey), 0);
+	ck_assert_int_eq(ts_enforce_survey(pager, false, &survey), 0);
 	ck_assert_int_eq(ts_page_plan_make(survey.segments, survey.n_segments,
 	                         &hold, 1, PAGE, OPS, TICKS, ret_plan),
 	        0);

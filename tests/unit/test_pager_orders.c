@@ -129,7 +129,7 @@ START_TEST(plan_leaves_pinned_pages_out)
 	ck_assert_int_eq(begin(&one, 1, STREAM_A), 0);
 	ts_pager_pin(pager, &one, TS_PIN_ESCAPED);
 	ts_pager_end(pager, &one, 1, STREAM_A, false);
-	ck_assert_int_eq(ts_enforce_survey(pager, &survey), 0);
+	ck_assert_int_eq(ts_enforce_survey(pager, false, &survey), 0);
 	for (uint32_t i = 0; i < survey.n_segments; i++) {
 		free_pages += survey.segments[i].pages;
 		ck_assert(a < survey.segments[i].base ||
