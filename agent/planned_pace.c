@@ -33,7 +33,9 @@ struct pending {
 
 struct work {
 	const struct ts_graph *g;
-	const uint8_t *away, *ends, *copies;
+	const uint8_t *action, *ends, *copies;
+	const uint32_t *need_op;
+	const uint64_t *replay_ns;
 	uint32_t *rank; /* by gap: of its copy out, or TS_NONE */
 	uint32_t *outs; /* gaps with one, in their order */
 	uint32_t n_outs;
@@ -52,7 +54,7 @@ struct work {
 
 static bool comes_back(const struct work *w, uint32_t gap)
 {
-	return w->away[gap] && !w->ends[gap];
+	return w->action[gap] == TS_SWAP && !w->ends[gap];
 }
 
 static void raise(int64_t *to, int64_t least)
@@ -83,18 +85,19 @@ static void set_fences(
 		w->born[i] = INT64_MIN;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ts_planned_handover *h = &list[i];
-		uint32_t before =
-		        h->to == TS_NONE ? h->at : w->g->gaps[h->to].to_op;
+		bool comes = h->to != TS_NONE && w->action[h->to] == TS_SWAP;
+		uint32_t before = h->to == TS_NONE ? h->at : w->need_op[h->to];
 		uint32_t op = h->from == TS_NONE ? h->end - 1
 		                                 : w->g->gaps[h->from].from_op;
 		int64_t steps = steps_to(w, op, before);
 		bool copied = h->from != TS_NONE && w->rank[h->from] != TS_NONE;
 
-		if (h->to != TS_NONE)
+		if (comes)
 			raise(&w->back[h->to].ops, steps * ops + op + 1);
 		if (!copied)
 			continue;
-		raise(h->to != TS_NONE ? &w->back[h->to].outs : &w->born[h->at],
+		raise(comes ? &w->back[h->to].outs
+		            : &w->born[before % w->g->n_ops],
 		        steps * outs + w->rank[h->from] + 1);
 	}
 }
@@ -125,18 +128,18 @@ static int prepare(
 	for (uint32_t i = 0; i < g->n_gaps; i++) {
 		w->rank[i] = TS_NONE;
 		w->came[i] = -1;
-		if (w->away[i] && w->copies[i]) {
+		if (w->action[i] == TS_SWAP && w->copies[i]) {
 			w->rank[i] = w->n_outs;
 			w->outs[w->n_outs++] = i;
 		}
 		if (comes_back(w, i))
-			w->first_need[g->gaps[i].to_op % g->n_ops + 2]++;
+			w->first_need[w->need_op[i] % g->n_ops + 2]++;
 	}
 	for (uint32_t i = 2; i < g->n_ops + 2; i++)
 		w->first_need[i] += w->first_need[i - 1];
 	for (uint32_t i = 0; i < g->n_gaps; i++)
 		if (comes_back(w, i))
-			w->needs[w->first_need[g->gaps[i].to_op % g->n_ops +
+			w->needs[w->first_need[w->need_op[i] % g->n_ops +
 			                       1]++] = i;
 	set_fences(w, list, n);
 	return 0;
@@ -159,8 +162,7 @@ static bool op_may_start(const struct work *w)
 	for (uint32_t k = w->first_need[op]; k < w->first_need[op + 1]; k++) {
 		uint32_t gap = w->needs[k];
 
-		if (w->came[gap] <
-		        step - (w->g->gaps[gap].to_op >= w->g->n_ops))
+		if (w->came[gap] < step - (w->need_op[gap] >= w->g->n_ops))
 			return false;
 	}
 	return true;
@@ -176,8 +178,8 @@ static bool pick(struct work *w)
 	for (uint32_t i = 0; i < w->n_pending; i++) {
 		const struct pending *p = &w->pending[i];
 		const struct fence *fence = &w->back[p->gap];
-		int64_t due = (int64_t)p->step * w->g->n_ops +
-		              w->g->gaps[p->gap].to_op;
+		int64_t due =
+		        (int64_t)p->step * w->g->n_ops + w->need_op[p->gap];
 
 		if (due < least &&
 		        w->ops_done >=
@@ -224,7 +226,8 @@ static void start_what_can(struct work *w)
 		int64_t op = w->ops_done % w->g->n_ops;
 
 		w->compute.runs = true;
-		w->compute.left = (double)w->g->profile->ops[op].duration_ns;
+		w->compute.left = (double)(w->replay_ns[op] +
+		                           w->g->profile->ops[op].duration_ns);
 		w->op_begin[op] = w->now;
 	}
 }
@@ -350,8 +353,13 @@ static void follow_gap(struct work *w, uint32_t index, double start,
 		to->gone_tick = tick_of(run, gone);
 	}
 	/* Nothing comes back, when it would be told to. */
-	to->take_op = gap->to_op;
+	to->take_op = w->need_op[index];
 	to->come_tick = run->n_ticks;
+	if (w->action[index] == TS_REPLAY) {
+		to->replayed = true;
+		to->come_tick = tick_of(run, w->op_begin[to->take_op] - start);
+		to->away = to->take_op > to->release_op;
+	}
 	if (!comes_back(w, index))
 		return;
 	come = w->in_begin[index] - start;
@@ -366,8 +374,8 @@ static void follow_gap(struct work *w, uint32_t index, double start,
 	least = (uint32_t)(w->back[index].ops);
 	if (to->take_op < least)
 		to->take_op = least;
-	if (to->take_op > gap->to_op)
-		to->take_op = gap->to_op;
+	if (to->take_op > w->need_op[index])
+		to->take_op = w->need_op[index];
 	to->wraps = to->take_op >= n;
 	if (to->wraps) {
 		to->take_op -= n;
@@ -400,7 +408,7 @@ static int tell(
 		run->end_tick[i] = tick_of(run, w->op_end[i] - start);
 	}
 	for (uint32_t i = 0; i < w->g->n_gaps; i++)
-		if (w->away[i]) {
+		if (w->action[i] != TS_KEEP) {
 			follow_gap(w, i, start, run);
 			if (run->gaps[i].copies)
 				run->out_bytes += w->g->gaps[i].size_bytes;
@@ -412,9 +420,11 @@ int ts_planned_pace(
         const struct ts_planned_pace_input *in, struct ts_planned_run *ret_run)
 {
 	struct work w = {.g = in->graph,
-	        .away = in->away,
+	        .action = in->action,
 	        .ends = in->ends,
-	        .copies = in->copies};
+	        .copies = in->copies,
+	        .need_op = in->need_op,
+	        .replay_ns = in->replay_ns};
 	int64_t last = (int64_t)STEPS * in->graph->n_ops;
 	double start = 0;
 	int rc;

@@ -295,9 +295,7 @@ int ts_planned_place(struct ts_planned_work *work, const struct ts_graph *g,
 	if (rc)
 		goto out;
 	if (work->shares)
-		rc = made->plan.n_replays ? -ENOTSUP
-		                          : ts_planned_share(work, g, &choice,
-		                                    &made->plan, &sharing);
+		rc = ts_planned_share(work, g, &choice, &made->plan, &sharing);
 	if (rc)
 		goto out;
 	made->plan.predicted_peak_bytes = work->run.peak_bytes;

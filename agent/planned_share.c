@@ -29,6 +29,9 @@ struct share {
 	uint64_t *address; /* by run */
 	uint32_t n_runs;
 	struct ts_share_gap *gaps;
+	/* By gap: what the plan has made again is, where it is away. */
+	const uint8_t *planned;
+	uint32_t *need_op; /* by gap: before which it is there at the latest */
 	uint64_t looked;
 };
 
@@ -173,9 +176,44 @@ static void price_gaps(struct share *s)
 		s->gaps[i].cost = (in + out) / 2;
 		if (idle < in + out)
 			s->gaps[i].cost += in + out - idle;
+		if (s->planned[i] == TS_REPLAY)
+			s->gaps[i].cost = ticks_of(s, gap->replay_ns);
 		s->gaps[i].away = s->work->run.gaps[i].away;
-		s->gaps[i].wraps = gap->to_op >= g->n_ops;
+		s->gaps[i].wraps = s->need_op[i] >= g->n_ops;
 	}
+}
+
+/* Whatever else moves: away where somebody comes between, and made again. */
+static uint8_t action_of(const struct share *s, uint32_t gap)
+{
+	return s->planned[gap] == TS_REPLAY ? TS_REPLAY : TS_SWAP;
+}
+
+/*
+ * When everything has to be there, if all gaps were ones in which it is away:
+ * what is made again needs what it is made from.
+ */
+static int find_needs(struct share *s)
+{
+	const struct ts_graph *g = s->g;
+	struct ts_program program = {0};
+	struct ts_choice all;
+	int rc = ts_choice_init(&all, g->n_gaps);
+
+	s->need_op = malloc((g->n_gaps + 1ull) * sizeof(*s->need_op));
+	if (rc || !s->need_op)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < g->n_gaps; i++)
+		all.action[i] = action_of(s, i);
+	rc = ts_program_init(&program, g);
+	if (!rc)
+		rc = ts_program_compile(&program, &all);
+	if (!rc)
+		memcpy(s->need_op, program.need_op,
+		        g->n_gaps * sizeof(*s->need_op));
+	ts_program_finish(&program);
+	ts_choice_finish(&all);
+	return rc;
 }
 
 static int add_tenancy(struct share *s, uint32_t from, uint32_t end,
@@ -203,6 +241,8 @@ static int add_tenancy(struct share *s, uint32_t from, uint32_t end,
 		uint64_t in =
 		        copy_ticks(s, s->g->gaps[gap_before].size_bytes, true);
 
+		if (b->replayed)
+			in = ticks_of(s, s->g->gaps[gap_before].replay_ns);
 		if (b->away)
 			begin = b->wraps ? b->come_tick - run->n_ticks
 			                 : b->come_tick;
@@ -237,10 +277,11 @@ static int add_range(struct share *s, uint32_t index)
 	if (s->first_gap[index + 1] > s->first_gap[index]) {
 		uint32_t last = s->gap_list[s->first_gap[index + 1] - 1];
 
-		if (s->g->gaps[last].to_op >= n_ops) {
+		/* What is made from it may need it in this step. */
+		if (s->need_op[last] >= n_ops) {
 			around = last;
 			before = last;
-			from = s->g->gaps[last].to_op - n_ops;
+			from = s->need_op[last] - n_ops;
 		}
 	}
 	for (uint32_t k = s->first_gap[index];
@@ -252,7 +293,7 @@ static int add_range(struct share *s, uint32_t index)
 		if (s->gap_list[k] == around)
 			return rc;
 		before = s->gap_list[k];
-		from = gap->to_op;
+		from = s->need_op[before];
 	}
 	if (rc || from >= range->end)
 		return rc;
@@ -391,9 +432,41 @@ static void change_choice(const struct share *s,
         const struct ts_sharing *sharing, struct ts_choice *choice)
 {
 	for (uint32_t i = 0; i < s->g->n_gaps; i++) {
-		choice->action[i] = sharing->free_op[i] ? TS_SWAP : TS_KEEP;
+		choice->action[i] =
+		        sharing->free_op[i] ? action_of(s, i) : TS_KEEP;
 		choice->window[i] = sharing->free_op[i];
 	}
+}
+
+/* What @program makes again before each op; owned by the caller. */
+static uint64_t *time_replays(
+        const struct share *s, const struct ts_program *program)
+{
+	uint64_t *ns = calloc(s->g->n_ops + 1ull, sizeof(*ns));
+	struct ts_replay *replays =
+	        malloc((program->n_instrs + 1ull) * sizeof(*replays));
+	uint32_t n = 0;
+	int rc = ns && replays ? 0 : -ENOMEM;
+
+	for (uint32_t k = 0; k < program->n_instrs && !rc; k++) {
+		const struct ts_instr *instr = &program->instrs[k];
+
+		if (instr->value != TS_NONE)
+			replays[n++] =
+			        (struct ts_replay){.before_op = instr->op,
+			                .value = instr->value,
+			                .duration_ns = instr->duration_ns};
+	}
+	/* Of a profile alone nothing is known of how it is shared. */
+	if (!rc && s->work->step->candidates)
+		rc = ts_planned_time_replays(s->work, replays, n);
+	for (uint32_t k = 0; k < n && !rc; k++)
+		ns[replays[k].before_op] += replays[k].duration_ns;
+	free(replays);
+	if (!rc)
+		return ns;
+	free(ns);
+	return NULL;
 }
 
 /* How a step goes by @choice and @sharing. */
@@ -403,6 +476,7 @@ static int pace(const struct share *s, const struct ts_choice *choice,
 	const struct ts_graph *g = s->g;
 	uint8_t *ends = calloc(g->n_gaps + 1ull, 1);
 	uint8_t *copies = calloc(g->n_gaps + 1ull, 1);
+	uint64_t *replay_ns = NULL;
 	struct ts_program program = {0};
 	int rc = ts_program_init(&program, g);
 
@@ -410,6 +484,10 @@ static int pace(const struct share *s, const struct ts_choice *choice,
 		rc = -ENOMEM;
 	if (!rc)
 		rc = ts_program_compile(&program, choice);
+	if (!rc)
+		replay_ns = time_replays(s, &program);
+	if (!rc && !replay_ns)
+		rc = -ENOMEM;
 	for (uint32_t i = 0; i < g->n_gaps && !rc; i++) {
 		ends[i] = ts_planned_is_last(s->work, &g->gaps[i],
 		        s->work->view->range_of[g->gaps[i].version]);
@@ -418,15 +496,18 @@ static int pace(const struct share *s, const struct ts_choice *choice,
 	if (!rc)
 		rc = ts_planned_pace(
 		        &(struct ts_planned_pace_input){.graph = g,
-		                .away = choice->action,
+		                .action = choice->action,
 		                .ends = ends,
 		                .copies = copies,
+		                .need_op = program.need_op,
+		                .replay_ns = replay_ns,
 		                .handovers = sharing->handovers,
 		                .n_handovers = sharing->n_handovers},
 		        ret);
 	ts_program_finish(&program);
 	free(ends);
 	free(copies);
+	free(replay_ns);
 	return rc;
 }
 
@@ -529,23 +610,33 @@ int ts_planned_share(struct ts_planned_work *work, const struct ts_graph *g,
         struct ts_choice *choice, struct ts_plan *plan,
         struct ts_planned_sharing *ret)
 {
-	struct share s = {.work = work, .g = g};
+	struct share s = {.work = work, .g = g, .planned = choice->action};
 	struct ts_planned_run run = {0};
-	int rc = cut_ranges(&s);
+	struct ts_choice shared;
+	int rc = ts_choice_init(&shared, g->n_gaps);
+
+	if (rc)
+		return rc;
+	rc = cut_ranges(&s);
 
 	s.gaps = calloc(g->n_gaps + 1ull, sizeof(*s.gaps));
 	if (!s.gaps)
 		rc = -ENOMEM;
 	if (!rc)
 		rc = list_all_gaps(&s);
+	if (!rc)
+		rc = find_needs(&s);
 	if (!rc) {
 		price_gaps(&s);
 		rc = make_runs(&s);
 	}
 	if (!rc)
-		rc = try_ways(&s, choice, ret, &run);
+		rc = try_ways(&s, &shared, ret, &run);
 	if (!rc)
-		rc = tell_choice(&s, choice, plan);
+		rc = tell_choice(&s, &shared, plan);
+	if (!rc)
+		ts_choice_copy(choice, &shared);
+	ts_choice_finish(&shared);
 	ts_planned_run_finish(&work->run);
 	if (rc)
 		ts_planned_run_finish(&run);
@@ -559,6 +650,7 @@ int ts_planned_share(struct ts_planned_work *work, const struct ts_graph *g,
 	free(s.runs);
 	free(s.address);
 	free(s.gaps);
+	free(s.need_op);
 	return rc;
 }
 

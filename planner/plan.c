@@ -71,6 +71,36 @@ static uint32_t operand_of(
 	return TS_NONE;
 }
 
+static int tell_replays(struct ts_plan *plan, const struct ts_program *program)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < program->n_instrs; i++)
+		n += program->instrs[i].value != TS_NONE;
+	free(plan->replays);
+	plan->n_replays = 0;
+	plan->replay_ns = program->replay_ns;
+	plan->replays = calloc(n + UINT64_C(1), sizeof(*plan->replays));
+	if (!plan->replays)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < program->n_instrs; i++) {
+		const struct ts_instr *instr = &program->instrs[i];
+		struct ts_producer producer;
+
+		if (instr->value == TS_NONE ||
+		        !ts_graph_producer(
+		                program->graph, instr->value, &producer))
+			continue;
+		plan->replays[plan->n_replays++] = (struct ts_replay){
+		        .before_op = instr->op,
+		        .value = instr->value,
+		        .op = producer.op,
+		        .duration_ns = instr->duration_ns,
+		};
+	}
+	return 0;
+}
+
 int ts_plan_tell(struct ts_plan *plan, const struct ts_graph *g,
         const struct ts_choice *choice, const struct ts_program *program,
         const uint64_t *wait_ns)
@@ -114,7 +144,7 @@ int ts_plan_tell(struct ts_plan *plan, const struct ts_graph *g,
 			d->prefetch_op = d->due_op;
 		d->cost_ns = wait_ns ? wait_ns[i] : 0;
 	}
-	return 0;
+	return tell_replays(plan, program);
 }
 
 static int fill_pages(struct ts_plan *plan, const struct ts_search *search)
@@ -140,34 +170,6 @@ static int fill_pages(struct ts_plan *plan, const struct ts_search *search)
 	return 0;
 }
 
-static int fill_replays(struct ts_plan *plan, const struct ts_search *search)
-{
-	const struct ts_graph *g = search->graph;
-	const struct ts_program *program = ts_model_program(search->model);
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < program->n_instrs; i++)
-		n += program->instrs[i].value != TS_NONE;
-	plan->replays = calloc(n + UINT64_C(1), sizeof(*plan->replays));
-	if (!plan->replays)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < program->n_instrs; i++) {
-		const struct ts_instr *instr = &program->instrs[i];
-		struct ts_producer producer;
-
-		if (instr->value == TS_NONE ||
-		        !ts_graph_producer(g, instr->value, &producer))
-			continue;
-		plan->replays[plan->n_replays++] = (struct ts_replay){
-		        .before_op = instr->op,
-		        .value = instr->value,
-		        .op = producer.op,
-		        .duration_ns = instr->duration_ns,
-		};
-	}
-	return 0;
-}
-
 static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
         const struct ts_plan_options *options, struct ts_plan *plan,
         struct ts_plan_stats *stats)
@@ -190,8 +192,6 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 	if (!err)
 		err = ts_plan_tell(plan, g, &search.best.choice,
 		        ts_model_program(search.model), search.wait_ns);
-	if (!err)
-		err = fill_replays(plan, &search);
 	/* Placing pages is quadratic; the longest tapes go without. */
 	if (!err && options->pages && g->n_objects <= MAX_PAGED_OBJECTS)
 		err = fill_pages(plan, &search);
@@ -199,7 +199,6 @@ static int plan_graph(const struct ts_graph *g, uint64_t limit_bytes,
 		plan->predicted_step_ns = search.best.outcome.step_ns;
 		plan->predicted_peak_bytes = search.best.outcome.peak_bytes;
 		plan->swap_bytes = search.best.outcome.d2h_bytes;
-		plan->replay_ns = search.best.outcome.replay_ns;
 	}
 	if (stats) {
 		stats->evaluations =

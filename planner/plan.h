@@ -123,8 +123,9 @@ int ts_plan_make(const struct ts_profile *profile, uint64_t limit_bytes,
         struct ts_plan_stats *ret_stats);
 
 /*
- * Writes @choice, which @program was compiled from, into the decisions of
- * @plan. @wait_ns by gap: what is waited for it, or NULL. 0 or -ENOMEM.
+ * Writes @choice, which @program was compiled from, into the decisions and
+ * replays of @plan. @wait_ns by gap: what is waited for it, or NULL. 0 or
+ * -ENOMEM.
  */
 int ts_plan_tell(struct ts_plan *plan, const struct ts_graph *graph,
         const struct ts_choice *choice, const struct ts_program *program,

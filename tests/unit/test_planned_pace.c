@@ -7,9 +7,12 @@
 
 #include "tests/unit/suite.h"
 
-#define BYTES  (UINT64_C(8) << 20)
-#define OP_NS  1000000
-#define VALUES 3
+#define BYTES    (UINT64_C(8) << 20)
+#define OP_NS    1000000
+#define VALUES   3
+#define GAPS_MAX 16
+
+static const uint64_t no_replays[GAPS_MAX];
 
 /* A step whose op i takes @ns[i] and uses the values of the bits @used[i]. */
 static void make_graph(const uint64_t *ns, const unsigned int *used,
@@ -58,6 +61,14 @@ static uint32_t gap_of(
 	return gap;
 }
 
+/* Everything is needed where its gap ends. */
+static void find_needs(const struct ts_graph *graph, uint32_t *ret_need_op)
+{
+	ck_assert_uint_le(graph->n_gaps, GAPS_MAX);
+	for (uint32_t i = 0; i < graph->n_gaps; i++)
+		ret_need_op[i] = graph->gaps[i].to_op;
+}
+
 /* Three in one chunk, one after the other: all wait for all. */
 static uint64_t step_of_one_chunk(bool copies)
 {
@@ -69,19 +80,23 @@ static uint64_t step_of_one_chunk(bool copies)
 	struct ts_planned_run run;
 	struct ts_profile profile;
 	struct ts_graph graph;
+	uint32_t need_op[GAPS_MAX];
 	uint64_t step_ns;
 
 	make_graph(ns, used, 3, &profile, &graph);
 	ck_assert_uint_eq(graph.n_gaps, 3);
+	find_needs(&graph, need_op);
 	for (uint32_t i = 0; i < VALUES; i++)
 		handovers[i] = (struct ts_planned_handover){
 		        .from = gap_of(&graph, i, i),
 		        .to = gap_of(&graph, (i + 1) % 3, (i + 1) % 3)};
 	ck_assert_int_eq(
 	        ts_planned_pace(&(struct ts_planned_pace_input){.graph = &graph,
-	                                .away = away,
+	                                .action = away,
 	                                .ends = ends,
 	                                .copies = copied,
+	                                .need_op = need_op,
+	                                .replay_ns = no_replays,
 	                                .handovers = handovers,
 	                                .n_handovers = 3},
 	                &run),
@@ -114,20 +129,23 @@ START_TEST(who_is_used_first_comes_first)
 		struct ts_planned_run run;
 		struct ts_profile profile;
 		struct ts_graph graph;
-		uint32_t gaps[2];
+		uint32_t gaps[2], need_op[GAPS_MAX];
 
 		used[2] = 1u << first;
 		used[3] = 2u >> first;
 		make_graph(ns, used, 4, &profile, &graph);
+		find_needs(&graph, need_op);
 		gaps[0] = gap_of(&graph, 0, 0);
 		gaps[1] = gap_of(&graph, 1, 0);
 		away[gaps[0]] = away[gaps[1]] = 1;
 		ck_assert_int_eq(
 		        ts_planned_pace(
 		                &(struct ts_planned_pace_input){.graph = &graph,
-		                        .away = away,
+		                        .action = away,
 		                        .ends = none,
-		                        .copies = none},
+		                        .copies = none,
+		                        .need_op = need_op,
+		                        .replay_ns = no_replays},
 		                &run),
 		        0);
 		ck_assert_uint_lt(run.gaps[gaps[first]].come_tick,
@@ -141,10 +159,75 @@ START_TEST(who_is_used_first_comes_first)
 }
 END_TEST
 
+/*
+ * Value 0 is made again before op 3, and takes the chunk that value 1 had up to
+ * then; value 2 is what it is made from, and there in time. @copies: value 1 is
+ * copied out first.
+ */
+static void step_with_one_made_again(bool copies)
+{
+	const uint64_t ns[] = {OP_NS, OP_NS, OP_NS, OP_NS};
+	const unsigned int used[] = {5, 0, 2, 1};
+	const uint64_t replay_ns[GAPS_MAX] = {[3] = 3 * OP_NS};
+	uint8_t action[GAPS_MAX] = {0}, none[GAPS_MAX] = {0};
+	uint8_t copied[GAPS_MAX] = {0};
+	uint32_t need_op[GAPS_MAX], made, other, from;
+	struct ts_planned_run run;
+	struct ts_profile profile;
+	struct ts_graph graph;
+
+	make_graph(ns, used, 4, &profile, &graph);
+	find_needs(&graph, need_op);
+	made = gap_of(&graph, 0, 0);
+	other = gap_of(&graph, 1, 2);
+	from = gap_of(&graph, 2, 0);
+	action[made] = TS_REPLAY;
+	action[other] = action[from] = TS_SWAP;
+	copied[other] = copies;
+	need_op[from] = 3;
+	ck_assert_int_eq(
+	        ts_planned_pace(
+	                &(struct ts_planned_pace_input){.graph = &graph,
+	                        .action = action,
+	                        .ends = none,
+	                        .copies = copied,
+	                        .need_op = need_op,
+	                        .replay_ns = replay_ns,
+	                        .handovers =
+	                                &(struct ts_planned_handover){
+	                                        .from = other, .to = made},
+	                        .n_handovers = 1},
+	                &run),
+	        0);
+	ck_assert(run.gaps[made].replayed && run.gaps[made].away);
+	ck_assert(!run.gaps[made].copies && !run.gaps[made].wraps);
+	ck_assert_uint_eq(run.gaps[made].take_op, 3);
+	/* It is made as op 3 begins, once the other one is gone. */
+	ck_assert_uint_eq(run.gaps[made].come_tick, run.begin_tick[3]);
+	ck_assert_uint_ge(run.begin_tick[3], run.gaps[other].gone_tick);
+	ck_assert_uint_eq(
+	        run.end_tick[3] - run.begin_tick[3], 3 * OP_NS + OP_NS);
+	ck_assert_uint_le(run.gaps[from].take_op, 3);
+	ck_assert(!run.gaps[from].wraps);
+	if (copies)
+		ck_assert_uint_ge(run.begin_tick[3] - run.end_tick[2], BYTES);
+	ts_planned_run_finish(&run);
+	ts_graph_finish(&graph);
+	ts_profile_finish(&profile);
+}
+
+START_TEST(what_is_made_again_waits_for_its_chunk)
+{
+	step_with_one_made_again(false);
+	step_with_one_made_again(true);
+}
+END_TEST
+
 static void add_tests(TCase *tests)
 {
 	tcase_add_test(tests, who_comes_waits_for_whom_it_follows);
 	tcase_add_test(tests, who_is_used_first_comes_first);
+	tcase_add_test(tests, what_is_made_again_waits_for_its_chunk);
 }
 
 int main(void)
