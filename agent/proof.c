@@ -402,9 +402,8 @@ bool ts_proof_give_back(void)
 		goto out;
 	held = scratch->held_bytes;
 	if (held && atomic_load(&ts_proof.phase) == TS_PROOF_RUNNING)
-		ts_proof_step_leave("the program needs the memory");
+		ts_proof_step_spare();
 	if (held) {
-		scratch->most_bytes = held / 2;
 		ts_scratch_trim(scratch);
 		given = scratch->held_bytes < held;
 		ts_agent_after_unmanaged();

@@ -130,6 +130,16 @@ static void put_outputs(ts_stream_key stream)
 	ts_proof.making_count = 0;
 }
 
+void ts_proof_step_spare(void)
+{
+	struct ts_proof_trial *trial = &ts_proof.trials[ts_proof.at];
+
+	if (!ts_proof.making_count)
+		return;
+	put_outputs(TS_STREAM_LEGACY);
+	trial->failed = TS_VERDICT_NO_ROOM;
+}
+
 void ts_proof_step_leave(const char *why)
 {
 	ts_log(TS_LOG_DEBUG, "proof: shadow step left at op %u of %u: %s",
