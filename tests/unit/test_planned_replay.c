@@ -40,6 +40,9 @@ static struct {
 	struct ts_planned_step step;
 } s;
 
+/* Backwards no op reads what its layer's values are made from. */
+static bool reads_no_input;
+
 /* Values have their block's number: the input, then two a layer. */
 static uint32_t inner(uint32_t layer)
 {
@@ -138,7 +141,8 @@ static void make_wide_step(uint64_t limit_bytes, uint64_t wide_bytes)
 	for (uint32_t i = LAYERS; i-- > 0;) {
 		uint32_t reads[] = {i ? outer(i - 1) : 0, inner(i), outer(i)};
 
-		add_op(&builder, signature, reads, 3, TS_NONE);
+		add_op(&builder, signature, reads + reads_no_input,
+		        3 - reads_no_input, TS_NONE);
 	}
 	ck_assert_int_eq(ts_builder_take(&builder, &s.profile), 0);
 	s.recording.ops = s.ops;
@@ -506,8 +510,166 @@ START_TEST(what_is_made_together_shares_its_ops)
 }
 END_TEST
 
+/* ------------------------------------------------------------ shared chunks */
+
+/* Is the page that strip @i begins with there before op @op? */
+static bool is_there(const struct ts_page_plan *pages, uint32_t i, uint32_t op)
+{
+	const struct ts_plan_strip *strip = &pages->strips[i];
+	const struct ts_plan_stay *stay = &pages->stays[strip->first_stay];
+	bool there = false;
+
+	for (uint32_t k = 0; k < strip->n_stays; k++)
+		there |= stay[k].take_op <= op && op < stay[k].release_op;
+	return there;
+}
+
+/* All of @value is there before op @op. */
+static void check_there(
+        const struct ts_page_plan *pages, uint32_t value, uint32_t op)
+{
+	uint64_t from = BASE + value * VALUE, bytes = 0;
+
+	for (uint32_t i = 0; i < pages->n_strips; i++)
+		if (pages->strips[i].address >= from &&
+		        pages->strips[i].address < from + VALUE &&
+		        is_there(pages, i, op))
+			bytes += pages->strips[i].pages * pages->page_bytes;
+	ck_assert_uint_eq(bytes, VALUE);
+}
+
+/* No chunk is two pages' at once. */
+static void check_chunks(const struct ts_page_plan *pages, uint64_t most)
+{
+	bool *taken = calloc(pages->n_chunks + 1ull, sizeof(*taken));
+
+	ck_assert_uint_le(pages->n_chunks, most);
+	for (uint32_t op = 0; op < OPS; op++) {
+		memset(taken, 0, pages->n_chunks * sizeof(*taken));
+		for (uint32_t i = 0; i < pages->n_strips; i++) {
+			const struct ts_plan_strip *strip = &pages->strips[i];
+
+			for (uint32_t k = 0;
+			        k < strip->pages && is_there(pages, i, op);
+			        k++) {
+				uint32_t chunk =
+				        pages->chunk_of[strip->first_page + k];
+
+				ck_assert_uint_lt(chunk, pages->n_chunks);
+				ck_assert(!taken[chunk]);
+				taken[chunk] = true;
+			}
+		}
+	}
+	free(taken);
+}
+
+/* What ops use is there, and what is made again and what that is made from. */
+static void check_uses(const struct ts_planned_plan *plan)
+{
+	for (uint32_t i = 0; i < OPS; i++)
+		for (uint32_t k = 0; k < s.ops[i].use_count; k++) {
+			uint32_t block = s.uses[s.ops[i].first_use + k].block;
+
+			if (s.blocks[block].bytes)
+				check_there(&plan->pages, block, i);
+		}
+	for (uint32_t i = 0; i < plan->n_replays; i++) {
+		const struct ts_replay_choice *choice = &plan->replays[i];
+		const struct ts_replay_candidate *from =
+		        candidate_of(choice->closure);
+
+		check_there(&plan->pages, from->value, choice->make_op);
+		for (uint32_t k = 0; k < from->n_reads; k++)
+			check_there(&plan->pages, s.pool[from->first_read + k],
+			        choice->make_op);
+	}
+}
+
+/*
+ * A plan for @limit_bytes in chunks of @chunks_bytes, which is less than it
+ * takes. How many values it has made again; 0 where no plan is.
+ */
+static uint32_t share(uint64_t limit_bytes, uint64_t chunks_bytes)
+{
+	struct ts_plan_options options = ts_plan_default_options();
+	struct ts_page_view view;
+	struct ts_planned_work work = {.step = &s.step,
+	        .n_ops = OPS,
+	        .view = &view,
+	        .replays = true,
+	        .shares = true,
+	        .chunks_bytes = chunks_bytes};
+	struct ts_planned_plan made = {0};
+	struct ts_plan_stats stats;
+	struct ts_graph graph;
+	uint32_t n = 0;
+
+	make_step(limit_bytes);
+	ck_assert_int_eq(
+	        ts_planned_view_make(&s.recording, &s.profile, &s.values,
+	                &s.survey, &s.candidates, false, &view),
+	        0);
+	ck_assert_int_eq(ts_planned_add_rebuilds(&work), 0);
+	ts_planned_allow_replays(&work, VALUE);
+	options.dirties = view.dirties;
+	ck_assert_int_eq(
+	        ts_graph_init(&graph, &view.profile,
+	                &(struct ts_graph_options){.dirties = view.dirties}),
+	        0);
+	options.pages = false;
+	options.min_gap_bytes = 2 * MIB;
+	if (!ts_plan_make(
+	            &view.profile, limit_bytes, &options, &made.plan, &stats) &&
+	        !ts_planned_place(&work, &graph, &made)) {
+		n = made.n_replays;
+		made.scratch_bytes = VALUE;
+		check_chunks(&made.pages, chunks_bytes / (2 * MIB));
+		check_uses(&made);
+		if (n) {
+			check_choices(&made);
+			ck_assert_uint_eq(
+			        made.plan.replay_ns, replayed_ns(&made));
+			/* What is made together shares ops. */
+			if (!reads_no_input)
+				ck_assert_uint_ge(made.plan.predicted_step_ns,
+				        OPS * (uint64_t)OP_NS +
+				                replayed_ns(&made));
+		}
+	}
+	ts_planned_plan_finish(&made);
+	ts_graph_finish(&graph);
+	ts_page_view_finish(&view);
+	free(work.first_gap);
+	free(work.gap_list);
+	free(work.holds);
+	free(work.moves);
+	ts_profile_finish(&s.profile);
+	return n;
+}
+
+START_TEST(what_is_made_again_shares_chunks)
+{
+	uint32_t most = 0, plans = 0;
+
+	reads_no_input = _i;
+	for (uint64_t limit = 64 * MIB; limit < 384 * MIB; limit += 24 * MIB)
+		for (uint64_t less = 0; less <= 32 * MIB; less += 16 * MIB) {
+			uint32_t n = share(limit, limit - less);
+
+			most = n > most ? n : most;
+			plans += n > 0;
+		}
+	reads_no_input = false;
+	/* Ten less where leaves are not there when they are needed. */
+	ck_assert_uint_ge(plans, 36);
+	ck_assert_uint_gt(most, LAYERS);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+	tcase_add_loop_test(tcase, what_is_made_again_shares_chunks, 0, 2);
 	tcase_add_test(tcase, what_is_made_together_shares_its_ops);
 	tcase_add_test(tcase, values_are_made_again_where_copies_do_not_pay);
 	tcase_add_test(tcase, what_else_ops_make_takes_scratch);
