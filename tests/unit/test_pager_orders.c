@@ -147,6 +147,76 @@ START_TEST(plan_leaves_pinned_pages_out)
 }
 END_TEST
 
+static uint32_t pages_of(const struct ts_enforce_survey *survey)
+{
+	uint32_t pages = 0;
+
+	for (uint32_t i = 0; i < survey->n_segments; i++)
+		pages += survey->segments[i].pages;
+	return pages;
+}
+
+/*
+ * A page that small allocations share and one of a larger segment take turns in
+ * one chunk; a small one that the plan has nothing of is there all the time.
+ */
+START_TEST(small_pages_move_if_asked_for)
+{
+	struct ts_enforce_survey survey, rest;
+	struct ts_page_plan plan;
+	uint64_t small, other, large;
+
+	setup_with(CONTEXT / PAGE + 8, 64);
+	ops = fake_gpu_ops;
+	ops.event_query = query_and_wait;
+	use_ops();
+	held = false;
+	small = alloc(PAGE);
+	other = alloc(PAGE);
+	large = alloc(2 * PAGE);
+	ck_assert_int_eq(write_op(small, PAGE, 1, STREAM_A), 0);
+	ck_assert_int_eq(write_op(other, PAGE, 2, STREAM_A), 0);
+	ck_assert_int_eq(write_op(large, 2 * PAGE, 3, STREAM_A), 0);
+	ck_assert_int_eq(ts_enforce_survey(pager, false, &rest), 0);
+	ck_assert_uint_eq(rest.small_pages, 2);
+	ck_assert_uint_eq(rest.fixed_pages, 2);
+	ck_assert_uint_eq(pages_of(&rest), 2);
+	free(rest.segments);
+	ck_assert_int_eq(ts_enforce_survey(pager, true, &survey), 0);
+	ck_assert_uint_eq(survey.small_pages, 2);
+	ck_assert_uint_eq(survey.fixed_pages, 0);
+	ck_assert_uint_eq(pages_of(&survey), 4);
+	ck_assert_int_eq(
+	        ts_page_plan_make(survey.segments, survey.n_segments,
+	                (struct ts_plan_hold[]){{small, PAGE, 0, 1, 0, 1},
+	                        {large, PAGE, 1, 2, 1, 2}},
+	                2, PAGE, 2, 2, &plan),
+	        0);
+	ck_assert_uint_eq(plan.n_chunks, 1);
+	free(survey.segments);
+	ck_assert_int_eq(ts_pager_wait_op(pager, ts_pager_last_op(pager)), 0);
+	ck_assert_int_eq(ts_enforce_adopt(pager, &plan, 1), 0);
+	for (int i = 0; i < 4; i++) {
+		bool first = i % 2;
+
+		ts_enforce_op(pager, !first);
+		ck_assert(ts_segment_of(&pager->segments, small)
+		                  ->units[0]
+		                  .page->resident == first);
+		ck_assert(ts_segment_of(&pager->segments, other)
+		                  ->units[0]
+		                  .page->resident);
+		ck_assert(ts_segment_of(&pager->segments, large)
+		                  ->units[0]
+		                  .page->resident != first);
+		expect_bytes(first ? small : large, PAGE, first ? 1 : 3);
+		expect_bytes(other, PAGE, 2);
+	}
+	ts_page_plan_finish(&plan);
+	teardown();
+}
+END_TEST
+
 /* ----------------------------------------------------- captures that begin */
 
 static bool capturing;
@@ -315,6 +385,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, plan_takes_no_page_that_an_op_has_just_taken_up);
 	tcase_add_test(tests, plan_waits_for_the_device_a_while_only);
 	tcase_add_test(tests, plan_leaves_pinned_pages_out);
+	tcase_add_test(tests, small_pages_move_if_asked_for);
 	tcase_add_test(tests,
 	        what_was_issued_before_a_capture_is_waited_for_by_events);
 	tcase_add_test(
