@@ -54,6 +54,7 @@ json_t *ts_planned_status(void)
 	        {"steady_copies", figures->steady.copies},
 	        {"steady_copied_bytes", figures->steady.copied_bytes},
 	        {"steady_batches", figures->steady.batches},
+	        {"steady_departures", figures->steady.departures},
 	};
 	const struct ts_planned_entry *told = ts_planned.told;
 	struct ts_planned_cost cost;

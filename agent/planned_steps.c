@@ -442,6 +442,7 @@ static void add_work(const struct ts_enforce_work *work)
 	sum->copies += work->copies - before->copies;
 	sum->copied_bytes += work->copied_bytes - before->copied_bytes;
 	sum->batches += work->batches - before->batches;
+	sum->departures += work->departures - before->departures;
 	for (int kind = 0; kind < TS_CALL_KINDS; kind++)
 		sum->calls.count[kind] +=
 		        work->calls.count[kind] - before->calls.count[kind];

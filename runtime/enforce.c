@@ -126,6 +126,7 @@ static int flush(struct ts_pager *pager, struct ts_enforce *enforce)
 	for (size_t i = 0; i < pager->victims.count; i++)
 		pager->victims.items[i]->chosen = false;
 	enforce->moved += pager->victims.count + pager->missing.count;
+	enforce->departures += pager->victims.count > 0;
 	if (pager->victims.count)
 		rc = ts_pager_evict(pager, &shortage);
 	/* What lies in a chunk without a copy out is over at these points. */
@@ -434,6 +435,7 @@ void ts_enforce_work(struct ts_pager *pager, struct ts_enforce_work *ret_work)
 	        .copies = stats->copies_out + stats->copies_in,
 	        .copied_bytes = stats->out_bytes + stats->in_bytes,
 	        .batches = pager->out.issued + pager->in.issued,
+	        .departures = pager->enforce ? pager->enforce->departures : 0,
 	};
 	ts_mutex_unlock(&pager->lock);
 	ts_driver_calls(&ret_work->calls);

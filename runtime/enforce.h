@@ -81,6 +81,8 @@ struct ts_enforce_work {
 	uint64_t pages; /* that left or came by the plan in force */
 	uint64_t copies, copied_bytes;
 	uint64_t batches; /* of copies, which have one event each */
+	/* Of pages, copied or not: what the program had issued is marked. */
+	uint64_t departures;
 	/* Of the process, for moves and what waits for them. */
 	struct ts_driver_calls calls;
 };

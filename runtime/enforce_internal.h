@@ -63,6 +63,7 @@ struct ts_enforce {
 	size_t displaced_room;
 	_Atomic size_t n_displaced; /* may be read without the gate */
 	uint64_t moved;             /* pages, ever */
+	uint64_t departures;        /* times that some left */
 	uint64_t astray;
 	uint64_t missed; /* ops that found missing what they use for certain */
 	uint64_t disturbed; /* pages that lost what was mapped under them */
