@@ -147,24 +147,20 @@ static void tell_all(struct ts_planned_plan *made,
 	plan->smallest_feasible_limit_bytes += others;
 }
 
-/* Pages that small allocations share stay where they are a smaller part. */
-#define SMALL_PART 16
-
 /* What there is to plan with. @tight: no plan fits otherwise. */
 static int survey_pages(struct ts_pager *pager, bool tight,
         struct ts_enforce_survey *ret_survey)
 {
 	int rc = ts_enforce_survey(pager, tight, ret_survey);
-	uint64_t moving_bytes;
+	uint64_t left_bytes = 0;
 
 	if (rc || tight)
 		return rc;
-	moving_bytes =
-	        ret_survey->other_bytes < ret_survey->limit_bytes
-	                ? ret_survey->limit_bytes - ret_survey->other_bytes
-	                : 0;
-	if (ret_survey->small_pages * ret_survey->page_bytes <
-	        moving_bytes / SMALL_PART)
+	if (ret_survey->other_bytes < ret_survey->limit_bytes)
+		left_bytes = ret_survey->limit_bytes - ret_survey->other_bytes;
+	if (!ts_planned_small_moves(
+	            ret_survey->small_pages * ret_survey->page_bytes,
+	            left_bytes))
 		return 0;
 	free(ret_survey->segments);
 	return ts_enforce_survey(pager, true, ret_survey);
@@ -201,8 +197,7 @@ static int make_plan(struct ts_pager *pager, const struct ts_observed *observed,
 		input.offered = &offered;
 	rc = ts_planned_make(&input, &entry->made, &least_bytes);
 	free(survey.segments);
-	if (rc == -ENOSPC && survey.fixed_pages >= survey.small_pages &&
-	        survey.small_pages) {
+	if (rc == -ENOSPC && survey.small_stay) {
 		rc = survey_pages(pager, true, &survey);
 		if (rc)
 			goto out;

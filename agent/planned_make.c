@@ -510,13 +510,17 @@ static int make_view(const struct ts_planned_step *step, bool lets_go,
         struct ts_page_view *ret_view)
 {
 	uint64_t limit_bytes = step->survey->limit_bytes;
+	int rc;
 
 	if (step->step)
 		return ts_planned_view_make(step->step, step->profile,
 		        step->values, step->survey, step->candidates, lets_go,
 		        ret_view);
-	return ts_paged_make(
-	        step->profile, lets_go ? limit_bytes : 0, ret_view);
+	rc = ts_paged_make(step->profile, step->small_move,
+	        lets_go ? limit_bytes : 0, ret_view);
+	/* The survey has it among what others use. */
+	ret_view->profile.resident_bytes = 0;
+	return rc;
 }
 
 static int make(const struct ts_planned_step *step, bool lets_go,

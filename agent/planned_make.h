@@ -26,6 +26,8 @@ struct ts_planned_step {
 	const struct ts_recording *step;
 	const struct ts_values *values;
 	const struct ts_enforce_survey *survey;
+	/* Of a profile alone: pages that small values share may move. */
+	bool small_move;
 	/* A plan for this very step, made before with so many bytes for pages
 	 * that move; or NULL. */
 	const struct ts_plan *offered;
@@ -37,6 +39,18 @@ struct ts_planned_step {
 	/* It can still be proved what of it can be made again. */
 	bool is_open;
 };
+
+/*
+ * What small values share moves only where it is no smaller a part of what a
+ * limit leaves: such pages are often used, and by many ops.
+ */
+#define TS_PLANNED_SMALL_PART 16
+
+static inline bool ts_planned_small_moves(
+        uint64_t small_bytes, uint64_t left_bytes)
+{
+	return small_bytes >= left_bytes / TS_PLANNED_SMALL_PART;
+}
 
 struct ts_planned_plan {
 	struct ts_plan plan;

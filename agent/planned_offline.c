@@ -56,28 +56,63 @@ static int find_segments(
 	return 0;
 }
 
-int ts_planned_offline(const struct ts_profile *profile, uint64_t limit_bytes,
-        struct ts_planned_plan *ret_plan, uint64_t *ret_least_bytes)
+/* The planner knew of pages that move; people know the whole device. */
+static void tell_all(struct ts_planned_plan *made, uint64_t other_bytes)
+{
+	struct ts_plan *plan = &made->plan;
+
+	made->view.profile.resident_bytes = other_bytes;
+	plan->predicted_peak_bytes += other_bytes;
+	plan->unlimited_peak_bytes += other_bytes;
+	plan->smallest_feasible_limit_bytes += other_bytes;
+}
+
+/* As a run does: what small values share moves where it has to. */
+static int make(const struct ts_profile *profile, uint64_t limit_bytes,
+        bool small_move, struct ts_planned_plan *ret_plan,
+        uint64_t *ret_least_bytes)
 {
 	struct ts_enforce_survey survey = {
 	        .page_bytes = TS_PAGE_BYTES, .limit_bytes = limit_bytes};
 	struct ts_page_view view;
-	int rc;
+	int rc = ts_paged_make(profile, small_move, 0, &view);
+	uint64_t other_bytes, left_bytes = 0;
 
-	*ret_least_bytes = 0;
-	if (!ts_paged_known(profile))
-		return -ENOTSUP;
-	rc = ts_paged_make(profile, 0, &view);
 	if (rc)
 		return rc;
-	survey.other_bytes = view.profile.resident_bytes;
+	other_bytes = view.profile.resident_bytes;
+	survey.other_bytes = other_bytes;
+	if (limit_bytes > profile->resident_bytes)
+		left_bytes = limit_bytes - profile->resident_bytes;
+	if (!small_move &&
+	        ts_planned_small_moves(
+	                other_bytes - profile->resident_bytes, left_bytes)) {
+		ts_page_view_finish(&view);
+		return make(
+		        profile, limit_bytes, true, ret_plan, ret_least_bytes);
+	}
 	rc = find_segments(&view, &survey);
 	ts_page_view_finish(&view);
 	if (!rc)
 		rc = ts_planned_make(
-		        &(struct ts_planned_step){
-		                .profile = profile, .survey = &survey},
+		        &(struct ts_planned_step){.profile = profile,
+		                .survey = &survey,
+		                .small_move = small_move},
 		        ret_plan, ret_least_bytes);
 	free(survey.segments);
+	if (rc == -ENOSPC && !small_move)
+		return make(
+		        profile, limit_bytes, true, ret_plan, ret_least_bytes);
+	if (!rc)
+		tell_all(ret_plan, other_bytes);
 	return rc;
+}
+
+int ts_planned_offline(const struct ts_profile *profile, uint64_t limit_bytes,
+        struct ts_planned_plan *ret_plan, uint64_t *ret_least_bytes)
+{
+	*ret_least_bytes = 0;
+	if (!ts_paged_known(profile))
+		return -ENOTSUP;
+	return make(profile, limit_bytes, false, ret_plan, ret_least_bytes);
 }

@@ -124,7 +124,7 @@ static uint8_t *find_only_read(const struct ts_profile *p)
 	return only_read;
 }
 
-static int make(struct work *w, uint64_t leaving_limit_bytes)
+static int make(struct work *w, bool small_move, uint64_t leaving_limit_bytes)
 {
 	uint8_t *only_read;
 	int err = ts_page_view_init(
@@ -134,7 +134,8 @@ static int make(struct work *w, uint64_t leaving_limit_bytes)
 		return err;
 	find_lives(w);
 	find_idle(w);
-	err = find_fixed(w);
+	if (!small_move)
+		err = find_fixed(w);
 	if (!err)
 		err = ts_page_view_cut(
 		        w->view, TS_PAGE_BYTES, w->fixed, w->n_fixed);
@@ -156,8 +157,8 @@ static int make(struct work *w, uint64_t leaving_limit_bytes)
 	return err;
 }
 
-int ts_paged_make(const struct ts_profile *from, uint64_t leaving_limit_bytes,
-        struct ts_page_view *ret)
+int ts_paged_make(const struct ts_profile *from, bool small_move,
+        uint64_t leaving_limit_bytes, struct ts_page_view *ret)
 {
 	struct work w = {.from = from, .view = ret};
 	int err = ts_graph_init(
@@ -166,7 +167,7 @@ int ts_paged_make(const struct ts_profile *from, uint64_t leaving_limit_bytes,
 	memset(ret, 0, sizeof(*ret));
 	if (err)
 		return err;
-	err = make(&w, leaving_limit_bytes);
+	err = make(&w, small_move, leaving_limit_bytes);
 	ts_graph_finish(&w.graph);
 	free(w.fixed);
 	if (err)

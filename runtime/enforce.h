@@ -32,6 +32,7 @@ struct ts_enforce_survey {
 	 * ones. */
 	uint64_t fixed_pages;
 	uint64_t small_pages; /* that small allocations share */
+	bool small_stay;      /* there are some, among the fixed ones */
 };
 
 /* What moves before one op is copied in batches: smaller ones cost calls. */

@@ -80,6 +80,7 @@ int ts_enforce_survey(struct ts_pager *pager, bool small_move,
 			ret_survey->fixed_pages += segment->unit_count;
 	}
 	ts_mutex_unlock(&pager->lock);
+	ret_survey->small_stay = ret_survey->small_pages && !small_move;
 	if (rc)
 		free(ret_survey->segments);
 	return rc;

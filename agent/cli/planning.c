@@ -129,7 +129,7 @@ int ts_cli_run_view_init(
 	memset(view, 0, sizeof(*view));
 	if (!ts_paged_known(profile))
 		return 0;
-	err = ts_paged_make(profile, 0, &view->paged);
+	err = ts_paged_make(profile, false, 0, &view->paged);
 	if (err)
 		return err;
 	options.dirties = view->paged.dirties;

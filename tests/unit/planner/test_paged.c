@@ -56,7 +56,7 @@ START_TEST(page_of_two_moves_with_both)
 	step_begin(&step, 3 * MIB, 3 * MIB);
 	step_end(&step, &profile);
 	ck_assert(ts_paged_known(&profile));
-	ck_assert_int_eq(ts_paged_make(&profile, 0, &paged), 0);
+	ck_assert_int_eq(ts_paged_make(&profile, false, 0, &paged), 0);
 	ck_assert_uint_eq(paged.profile.values[step.a].size_bytes, 2 * MIB);
 	ck_assert_uint_eq(paged.profile.values[step.b].size_bytes, 2 * MIB);
 	ck_assert_uint_eq(paged.profile.values[step.b].address, BASE + 4 * MIB);
@@ -84,7 +84,7 @@ START_TEST(small_value_keeps_its_page)
 
 	step_begin(&step, 4 * MIB, 512);
 	step_end(&step, &profile);
-	ck_assert_int_eq(ts_paged_make(&profile, 0, &paged), 0);
+	ck_assert_int_eq(ts_paged_make(&profile, false, 0, &paged), 0);
 	ck_assert_uint_eq(paged.profile.values[step.a].size_bytes, 4 * MIB);
 	ck_assert_uint_eq(paged.profile.values[step.b].size_bytes, 0);
 	ck_assert_uint_eq(paged.profile.resident_bytes,
@@ -105,7 +105,7 @@ START_TEST(value_stays_until_it_is_freed)
 	step_begin(&step, 4 * MIB, 4 * MIB);
 	step.builder.profile.values[step.a].died = 4;
 	step_end(&step, &profile);
-	ck_assert_int_eq(ts_paged_make(&profile, 0, &paged), 0);
+	ck_assert_int_eq(ts_paged_make(&profile, false, 0, &paged), 0);
 	ck_assert_uint_eq(paged.profile.ops[3].n_reads, 2);
 	ck_assert_uint_eq(reads_of(&paged, 3)[1], step.a);
 	ck_assert(!paged.dirties[paged.profile.ops[3].first_read + 1]);
@@ -130,7 +130,7 @@ static uint64_t peak_with_idle(uint64_t bytes, uint32_t died)
 	ck_assert_ptr_nonnull(profile.idle);
 	profile.n_idle = 1;
 	profile.idle[0] = (struct ts_idle){bytes, BASE + 64 * MIB, died};
-	ck_assert_int_eq(ts_paged_make(&profile, 0, &paged), 0);
+	ck_assert_int_eq(ts_paged_make(&profile, false, 0, &paged), 0);
 	ck_assert_int_eq(
 	        ts_graph_init(&graph, &paged.profile,
 	                &(struct ts_graph_options){.dirties = paged.dirties}),
