@@ -198,11 +198,14 @@ static int find_needs(struct share *s)
 	const struct ts_graph *g = s->g;
 	struct ts_program program = {0};
 	struct ts_choice all;
-	int rc = ts_choice_init(&all, g->n_gaps);
+	int rc;
 
 	s->need_op = malloc((g->n_gaps + 1ull) * sizeof(*s->need_op));
-	if (rc || !s->need_op)
+	if (!s->need_op)
 		return -ENOMEM;
+	rc = ts_choice_init(&all, g->n_gaps);
+	if (rc)
+		return rc;
 	for (uint32_t i = 0; i < g->n_gaps; i++)
 		all.action[i] = action_of(s, i);
 	rc = ts_program_init(&program, g);
@@ -615,9 +618,8 @@ int ts_planned_share(struct ts_planned_work *work, const struct ts_graph *g,
 	struct ts_choice shared;
 	int rc = ts_choice_init(&shared, g->n_gaps);
 
-	if (rc)
-		return rc;
-	rc = cut_ranges(&s);
+	if (!rc)
+		rc = cut_ranges(&s);
 
 	s.gaps = calloc(g->n_gaps + 1ull, sizeof(*s.gaps));
 	if (!s.gaps)
