@@ -7,7 +7,7 @@
 
 #include "agent/hash.h"
 
-/* PyTorch's smaller ones share pages that stay where they are. */
+/* PyTorch's smaller ones share pages, most of which stay where they are. */
 #define LARGE_BYTES (1u << 20)
 
 /* In whatever order: words that are left over from other calls change it. */

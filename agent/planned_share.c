@@ -31,7 +31,9 @@ struct share {
 	struct ts_share_gap *gaps;
 	/* By gap: what the plan has made again is, where it is away. */
 	const uint8_t *planned;
-	uint32_t *need_op; /* by gap: before which it is there at the latest */
+	/* By gap: before which it has to be there, if all that can be is away.
+	 */
+	uint32_t *need_op;
 	uint64_t looked;
 };
 
@@ -441,17 +443,18 @@ static void change_choice(const struct share *s,
 	}
 }
 
-/* What @program makes again before each op; owned by the caller. */
-static uint64_t *time_replays(
-        const struct share *s, const struct ts_program *program)
+/* What @program makes again before each op, n_ops of them, into @ret_ns. */
+static int time_replays(const struct share *s, const struct ts_program *program,
+        uint64_t *ret_ns)
 {
-	uint64_t *ns = calloc(s->g->n_ops + 1ull, sizeof(*ns));
 	struct ts_replay *replays =
 	        malloc((program->n_instrs + 1ull) * sizeof(*replays));
 	uint32_t n = 0;
-	int rc = ns && replays ? 0 : -ENOMEM;
+	int rc = 0;
 
-	for (uint32_t k = 0; k < program->n_instrs && !rc; k++) {
+	if (!replays)
+		return -ENOMEM;
+	for (uint32_t k = 0; k < program->n_instrs; k++) {
 		const struct ts_instr *instr = &program->instrs[k];
 
 		if (instr->value != TS_NONE)
@@ -461,15 +464,27 @@ static uint64_t *time_replays(
 			                .duration_ns = instr->duration_ns};
 	}
 	/* Of a profile alone nothing is known of how it is shared. */
-	if (!rc && s->work->step->candidates)
+	if (s->work->step->candidates)
 		rc = ts_planned_time_replays(s->work, replays, n);
 	for (uint32_t k = 0; k < n && !rc; k++)
-		ns[replays[k].before_op] += replays[k].duration_ns;
+		ret_ns[replays[k].before_op] += replays[k].duration_ns;
 	free(replays);
-	if (!rc)
-		return ns;
-	free(ns);
-	return NULL;
+	return rc;
+}
+
+/*
+ * Where less is away what is made again may be made later, in another gap of
+ * what it is made from, which then has to be there earlier than was taken for
+ * granted: others may have its chunk.
+ */
+static bool needs_earlier(const struct share *s, const struct ts_choice *choice,
+        const struct ts_program *program)
+{
+	for (uint32_t i = 0; i < s->g->n_gaps; i++)
+		if (choice->action[i] != TS_KEEP &&
+		        program->need_op[i] < s->need_op[i])
+			return true;
+	return false;
 }
 
 /* How a step goes by @choice and @sharing. */
@@ -479,18 +494,18 @@ static int pace(const struct share *s, const struct ts_choice *choice,
 	const struct ts_graph *g = s->g;
 	uint8_t *ends = calloc(g->n_gaps + 1ull, 1);
 	uint8_t *copies = calloc(g->n_gaps + 1ull, 1);
-	uint64_t *replay_ns = NULL;
+	uint64_t *replay_ns = calloc(g->n_ops + 1ull, sizeof(*replay_ns));
 	struct ts_program program = {0};
 	int rc = ts_program_init(&program, g);
 
-	if (!ends || !copies)
+	if (!ends || !copies || !replay_ns)
 		rc = -ENOMEM;
 	if (!rc)
 		rc = ts_program_compile(&program, choice);
+	if (!rc && needs_earlier(s, choice, &program))
+		rc = -ENOSPC;
 	if (!rc)
-		replay_ns = time_replays(s, &program);
-	if (!rc && !replay_ns)
-		rc = -ENOMEM;
+		rc = time_replays(s, &program, replay_ns);
 	for (uint32_t i = 0; i < g->n_gaps && !rc; i++) {
 		ends[i] = ts_planned_is_last(s->work, &g->gaps[i],
 		        s->work->view->range_of[g->gaps[i].version]);

@@ -124,7 +124,8 @@ struct doubts {
 	uint32_t *asked; /* by candidate: one past the last op it was for */
 };
 
-static void add_doubt(struct doubts *doubts, uint32_t op, uint32_t block)
+static void add_doubt(
+        struct doubts *doubts, uint32_t op, uint32_t block, bool edges)
 {
 	if (doubts->count == doubts->room) {
 		uint32_t room = 2 * doubts->room + 1024;
@@ -138,13 +139,37 @@ static void add_doubt(struct doubts *doubts, uint32_t op, uint32_t block)
 		doubts->list = more;
 		doubts->room = room;
 	}
-	doubts->list[doubts->count++] = (struct ts_page_doubt){op, block};
+	doubts->list[doubts->count++] =
+	        (struct ts_page_doubt){op, block, edges};
+}
+
+/* The pages that @block shares with others have to be there for op @op. */
+static void need_edges(const struct work *work, uint32_t op, uint32_t block,
+        struct doubts *doubts)
+{
+	const uint32_t *shared = work->view->shared[block];
+	bool some = false;
+
+	for (int i = 0; i < 2; i++) {
+		struct ts_page_range *range;
+
+		if (shared[i] == TS_NONE)
+			continue;
+		range = &work->view->ranges[shared[i]];
+		if (op < range->first || op >= range->end)
+			continue;
+		some = true;
+		/* It is used, though by no op. */
+		if (range->idle <= op)
+			range->idle = op + 1;
+	}
+	if (some)
+		add_doubt(doubts, op, block, true);
 }
 
 /*
- * Op @op may have @value made again first, and what that is made from, too.
- * The model knows of that where it moves on its own; of small ones the pages
- * have to be there that they share.
+ * Op @op may have @value made again first, and what that is made from, too. The
+ * model knows of pages that those have for themselves.
  */
 static void add_made(const struct work *work, uint32_t op, uint32_t value,
         struct doubts *doubts)
@@ -161,10 +186,8 @@ static void add_made(const struct work *work, uint32_t op, uint32_t value,
 	doubts->asked[at] = op + 1;
 	for (uint32_t i = 0; i < from->n_reads; i++) {
 		uint32_t leaf = work->candidates->pool[from->first_read + i];
-		uint32_t block = work->values->block_of[leaf];
 
-		if (!work->view->ranges[block].bytes)
-			add_doubt(doubts, op, block);
+		need_edges(work, op, work->values->block_of[leaf], doubts);
 		add_made(work, op, leaf, doubts);
 	}
 }
@@ -185,7 +208,8 @@ static int find_doubts(const struct work *work, struct doubts *doubts)
 			add_doubt(doubts, i,
 			        ts_recording_use(
 			                work->step, op, op->use_count + k)
-			                ->block);
+			                ->block,
+			        false);
 		for (uint32_t k = 0; k < from->ops[i].n_reads; k++)
 			add_made(work, i,
 			        from->uses[from->ops[i].first_read + k],

@@ -134,7 +134,10 @@ struct ts_proof_known *ts_proof_find_known(uint64_t serial);
 /* Gives the shadow step up, with a line at debug level. Lock held. */
 void ts_proof_step_leave(const char *why);
 
-/* What the op at hand would be tried in is not for that. The step goes on. */
+/*
+ * What the op at hand would be tried in is not for that, the step goes on. Lock
+ * held.
+ */
 void ts_proof_step_spare(void);
 
 /* What the shadow step found goes into the verdicts. Lock held. */

@@ -222,7 +222,8 @@ static bool read_others(struct work *w, uint32_t op)
 		uint32_t block = in->doubts[w->next_doubt].block;
 		const uint32_t *shared = w->view->shared[block];
 
-		ok &= read_range(w, op, block, true);
+		if (!in->doubts[w->next_doubt].edges)
+			ok &= read_range(w, op, block, true);
 		for (int i = 0; i < 2; i++)
 			if (shared[i] != TS_NONE)
 				ok &= read_range(w, op, shared[i], true);

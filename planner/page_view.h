@@ -55,6 +55,8 @@ struct ts_page_view {
 /* By an op whose profile tells nothing of it: it may use @block. */
 struct ts_page_doubt {
 	uint32_t op, block;
+	bool edges; /* the pages that it shares, of which it has a part, alone
+	             */
 };
 
 struct ts_page_contents {

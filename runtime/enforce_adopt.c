@@ -73,7 +73,8 @@ int ts_enforce_survey(struct ts_pager *pager, bool small_move,
 		struct ts_segment *segment =
 		        ts_container_of(node, struct ts_segment, node);
 
-		ret_survey->small_pages += is_small(segment);
+		/* Slabs of the pager's own never move. */
+		ret_survey->small_pages += is_small(segment) && !segment->taken;
 		if (!segment->taken && (small_move || !is_small(segment)))
 			rc = survey_segment(segment, ret_survey, &room);
 		else

@@ -15,7 +15,7 @@
 #define MIB    (1ull << 20)
 #define BASE   (1ull << 40)
 #define LAYERS 12u
-#define VALUE  (16 * MIB)
+#define VALUE  value_bytes
 #define OP_NS  1000000u
 
 /* Two ops a layer forwards, one backwards, and two values; and one more op
@@ -23,6 +23,8 @@
 #define OPS    (3 * LAYERS + 1)
 #define BLOCKS (2 * LAYERS + 2)
 #define WIDE   (BLOCKS - 1)
+
+static uint64_t value_bytes = 16 * MIB;
 
 static struct {
 	struct ts_rec_op ops[OPS];
@@ -46,6 +48,9 @@ static bool reads_no_input;
 /* The first one's is small, and shares a page with what the op between makes.
  */
 static bool small_input;
+
+/* Only the first value was proved. */
+static bool first_alone;
 
 /* Values have their block's number: the input, then two a layer. */
 static uint32_t inner(uint32_t layer)
@@ -160,7 +165,8 @@ static void make_wide_step(uint64_t limit_bytes, uint64_t wide_bytes)
 	s.recording.block_count = BLOCKS;
 	s.values.block_of = s.block_of;
 	s.segment = (struct ts_plan_segment){
-	        BASE, (uint32_t)((WIDE * VALUE + wide_bytes) / (2 * MIB))};
+	        BASE, (uint32_t)((WIDE * VALUE + wide_bytes + 2 * MIB - 1) /
+	                         (2 * MIB))};
 	s.survey = (struct ts_enforce_survey){.segments = &s.segment,
 	        .n_segments = 1,
 	        .page_bytes = 2 * MIB,
@@ -540,14 +546,14 @@ static void check_there(
 	const struct ts_rec_block *block = &s.blocks[value];
 	uint64_t page = pages->page_bytes, bytes = 0;
 	uint64_t from = block->address / page * page;
-	uint64_t all = (block->bytes + page - 1) / page * page;
+	uint64_t end = (block->address + block->bytes + page - 1) / page * page;
 
 	for (uint32_t i = 0; i < pages->n_strips; i++)
 		if (pages->strips[i].address >= from &&
-		        pages->strips[i].address < from + all &&
+		        pages->strips[i].address < end &&
 		        is_there(pages, i, op))
-			bytes += pages->strips[i].pages * pages->page_bytes;
-	ck_assert_uint_eq(bytes, all);
+			bytes += pages->strips[i].pages * page;
+	ck_assert_uint_eq(bytes, end - from);
 }
 
 /* No chunk is two pages' at once. */
@@ -618,6 +624,8 @@ static uint32_t share(uint64_t limit_bytes, uint64_t chunks_bytes)
 	uint32_t n = 0;
 
 	make_step(limit_bytes);
+	if (first_alone)
+		s.candidates.count = 1;
 	ck_assert_int_eq(
 	        ts_planned_view_make(&s.recording, &s.profile, &s.values,
 	                &s.survey, &s.candidates, false, &view),
@@ -638,7 +646,8 @@ static uint32_t share(uint64_t limit_bytes, uint64_t chunks_bytes)
 		made.scratch_bytes = VALUE;
 		check_chunks(&made.pages, chunks_bytes / (2 * MIB));
 		check_uses(&made);
-		if (n) {
+		/* These look for values at the pages that they begin with. */
+		if (n && VALUE % (2 * MIB) == 0) {
 			check_choices(&made);
 			ck_assert_uint_eq(
 			        made.plan.replay_ns, replayed_ns(&made));
@@ -660,12 +669,11 @@ static uint32_t share(uint64_t limit_bytes, uint64_t chunks_bytes)
 	return n;
 }
 
-START_TEST(what_is_made_again_shares_chunks)
+/* So many plans at least, of all, and what they have made again at most. */
+static void share_all(uint32_t least_plans, uint32_t more_than)
 {
 	uint32_t most = 0, plans = 0;
 
-	reads_no_input = _i > 0;
-	small_input = _i > 1;
 	for (uint64_t limit = 64 * MIB; limit < 384 * MIB; limit += 24 * MIB)
 		for (uint64_t less = 0; less <= 32 * MIB; less += 16 * MIB) {
 			uint32_t n = share(limit, limit - less);
@@ -673,15 +681,47 @@ START_TEST(what_is_made_again_shares_chunks)
 			most = n > most ? n : most;
 			plans += n > 0;
 		}
+	reads_no_input = false;
+	small_input = false;
+	first_alone = false;
+	value_bytes = 16 * MIB;
+	ck_assert_uint_ge(plans, least_plans);
+	ck_assert_uint_gt(most, more_than);
+}
+
+START_TEST(what_is_made_again_shares_chunks)
+{
+	reads_no_input = _i > 0;
+	small_input = _i > 1;
 	/* Ten less where leaves are not there when they are needed. */
-	ck_assert_uint_ge(plans, 35);
-	ck_assert_uint_gt(most, LAYERS);
+	share_all(35, LAYERS);
+}
+END_TEST
+
+/* Of one value the small leaf is not used by any op any more. */
+START_TEST(small_leaf_comes_back_for_what_is_made_of_it)
+{
+	reads_no_input = true;
+	small_input = true;
+	first_alone = true;
+	share_all(20, 0);
+}
+END_TEST
+
+/* Values begin and end within pages, which they share with others. */
+START_TEST(edges_of_what_is_made_again_are_there)
+{
+	reads_no_input = _i;
+	value_bytes = 17 * MIB;
+	share_all(30, LAYERS);
 }
 END_TEST
 
 static void add_tests(TCase *tcase)
 {
 	tcase_add_loop_test(tcase, what_is_made_again_shares_chunks, 0, 3);
+	tcase_add_test(tcase, small_leaf_comes_back_for_what_is_made_of_it);
+	tcase_add_loop_test(tcase, edges_of_what_is_made_again_are_there, 0, 2);
 	tcase_add_test(tcase, what_is_made_together_shares_its_ops);
 	tcase_add_test(tcase, values_are_made_again_where_copies_do_not_pay);
 	tcase_add_test(tcase, what_else_ops_make_takes_scratch);
