@@ -7,6 +7,7 @@
  * block has later on, U is made from V and wanted before V is.
  */
 #include "agent/agent_internal.h"
+#include "agent/proof_internal.h"
 #include "agent/remake_internal.h"
 #include "tests/unit/late_gpu.h"
 #include "tests/unit/pager_fixture.h"
@@ -642,8 +643,36 @@ START_TEST(a_doubt_of_another_block_is_believed)
 }
 END_TEST
 
+/*
+ * An op was to be tried, and the program needs what that would be tried in: it
+ * may be tried the next time, and the step goes on.
+ */
+START_TEST(what_the_program_needs_nothing_is_tried_in)
+{
+	struct ts_proof_trial trials[2] = {0};
+
+	ts_proof.trials = trials;
+	ts_proof.at = 1;
+	atomic_store(&ts_proof.phase, TS_PROOF_RUNNING);
+	ts_proof.making_count = 1;
+	ts_proof.making[0] = (struct ts_proof_output){0};
+	ts_proof_step_spare();
+	ck_assert_uint_eq(ts_proof.making_count, 0);
+	ck_assert_int_eq(trials[1].failed, TS_VERDICT_NO_ROOM);
+	ck_assert_int_eq(ts_verdict_class(trials[1].failed), TS_NOT_TRIED);
+	ck_assert_int_eq(atomic_load(&ts_proof.phase), TS_PROOF_RUNNING);
+	/* Where none was to be nothing is said of it. */
+	ts_proof.at = 0;
+	ts_proof_step_spare();
+	ck_assert_int_eq(trials[0].failed, TS_VERDICT_OPEN);
+	atomic_store(&ts_proof.phase, TS_PROOF_IDLE);
+	ts_proof.trials = NULL;
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+	tcase_add_test(tcase, what_the_program_needs_nothing_is_tried_in);
 	tcase_add_test(tcase, values_are_what_they_were);
 	tcase_add_test(tcase, what_a_value_is_made_from_is_made_before);
 	tcase_add_test(tcase, streams_wait_for_what_others_make);
