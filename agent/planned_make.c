@@ -358,7 +358,10 @@ static int hunt_both(struct ts_planned_work *work, const struct ts_graph *g,
 	work->shares = false;
 	if (!shared_rc) {
 		shared.chunks_there = chunks;
-		if (shared.plan.predicted_step_ns <= NEAR_OF(shared.model_ns)) {
+		/* What is made again is planned for once, and worth a look. */
+		if (shared.plan.predicted_step_ns <=
+		        (work->replays ? shared.model_ns
+		                       : NEAR_OF(shared.model_ns))) {
 			*ret = shared;
 			return 0;
 		}
