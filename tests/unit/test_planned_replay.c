@@ -669,12 +669,14 @@ static uint32_t share(uint64_t limit_bytes, uint64_t chunks_bytes)
 	return n;
 }
 
-/* So many plans at least, of all, and what they have made again at most. */
-static void share_all(uint32_t least_plans, uint32_t more_than)
+/* With limits that far apart: so many plans at least, of all, and what they
+ * have made again at most. */
+static void share_all(
+        uint64_t apart_bytes, uint32_t least_plans, uint32_t more_than)
 {
 	uint32_t most = 0, plans = 0;
 
-	for (uint64_t limit = 64 * MIB; limit < 384 * MIB; limit += 24 * MIB)
+	for (uint64_t limit = 64 * MIB; limit < 384 * MIB; limit += apart_bytes)
 		for (uint64_t less = 0; less <= 32 * MIB; less += 16 * MIB) {
 			uint32_t n = share(limit, limit - less);
 
@@ -694,7 +696,7 @@ START_TEST(what_is_made_again_shares_chunks)
 	reads_no_input = _i > 0;
 	small_input = _i > 1;
 	/* Ten less where leaves are not there when they are needed. */
-	share_all(35, LAYERS);
+	share_all(24 * MIB, 35, LAYERS);
 }
 END_TEST
 
@@ -704,7 +706,7 @@ START_TEST(small_leaf_comes_back_for_what_is_made_of_it)
 	reads_no_input = true;
 	small_input = true;
 	first_alone = true;
-	share_all(20, 0);
+	share_all(48 * MIB, 10, 0);
 }
 END_TEST
 
@@ -713,7 +715,7 @@ START_TEST(edges_of_what_is_made_again_are_there)
 {
 	reads_no_input = _i;
 	value_bytes = 17 * MIB;
-	share_all(30, LAYERS);
+	share_all(80 * MIB, 8, LAYERS);
 }
 END_TEST
 
