@@ -638,6 +638,10 @@ static uint32_t share(uint64_t limit_bytes, uint64_t chunks_bytes)
 	                &(struct ts_graph_options){.dirties = view.dirties}),
 	        0);
 	options.pages = false;
+	/* What it finds is not what is looked at. */
+	options.quick = true;
+	options.search_evaluations = 32;
+	options.baselines = false;
 	options.min_gap_bytes = 2 * MIB;
 	if (!ts_plan_make(
 	            &view.profile, limit_bytes, &options, &made.plan, &stats) &&
@@ -695,8 +699,8 @@ START_TEST(what_is_made_again_shares_chunks)
 {
 	reads_no_input = _i > 0;
 	small_input = _i > 1;
-	/* Ten less where leaves are not there when they are needed. */
-	share_all(24 * MIB, 35, LAYERS);
+	/* Half as many where leaves are not there when they are needed. */
+	share_all(48 * MIB, 18, LAYERS);
 }
 END_TEST
 
