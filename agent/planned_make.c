@@ -33,6 +33,15 @@ void ts_planned_plan_finish(struct ts_planned_plan *plan)
 	plan->n_replays = 0;
 }
 
+void ts_planned_work_finish(struct ts_planned_work *work)
+{
+	free(work->first_gap);
+	free(work->gap_list);
+	free(work->holds);
+	free(work->moves);
+	ts_plan_finish(&work->made);
+}
+
 static uint64_t chunks_there(const struct ts_planned_work *work)
 {
 	const struct ts_enforce_survey *survey = work->step->survey;
@@ -516,11 +525,12 @@ static int make_view(const struct ts_planned_step *step, bool lets_go,
 	int rc;
 
 	if (step->step)
-		return ts_planned_view_make(step->step, step->profile,
+		rc = ts_planned_view_make(step->step, step->profile,
 		        step->values, step->survey, step->candidates, lets_go,
 		        ret_view);
-	rc = ts_paged_make(step->profile, step->small_move,
-	        lets_go ? limit_bytes : 0, ret_view);
+	else
+		rc = ts_paged_make(step->profile, step->small_move,
+		        lets_go ? limit_bytes : 0, ret_view);
 	/* The survey has it among what others use. */
 	ret_view->profile.resident_bytes = 0;
 	return rc;
@@ -561,11 +571,7 @@ static int make(const struct ts_planned_step *step, bool lets_go,
 		ret_plan->is_open =
 		        step->is_open && ts_planned_worth_proof(step, ret_plan);
 	}
-	free(work.first_gap);
-	free(work.gap_list);
-	free(work.holds);
-	free(work.moves);
-	ts_plan_finish(&work.made);
+	ts_planned_work_finish(&work);
 	return rc;
 }
 

@@ -36,6 +36,9 @@ struct ts_planned_work {
 	uint32_t n_moves;
 };
 
+/* Frees what was made on the way; the run at hand is not part of that. */
+void ts_planned_work_finish(struct ts_planned_work *work);
+
 /*
  * Which pages the plan of @made needs when, and which chunks for that: its
  * pages, its moves and what it has made again. 0 or a negative errno; -EAGAIN

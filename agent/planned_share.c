@@ -447,28 +447,16 @@ static void change_choice(const struct share *s,
 static int time_replays(const struct share *s, const struct ts_program *program,
         uint64_t *ret_ns)
 {
-	struct ts_replay *replays =
-	        malloc((program->n_instrs + 1ull) * sizeof(*replays));
-	uint32_t n = 0;
-	int rc = 0;
+	struct ts_plan plan = {0};
+	int rc = ts_plan_tell_replays(&plan, program);
 
-	if (!replays)
-		return -ENOMEM;
-	for (uint32_t k = 0; k < program->n_instrs; k++) {
-		const struct ts_instr *instr = &program->instrs[k];
-
-		if (instr->value != TS_NONE)
-			replays[n++] =
-			        (struct ts_replay){.before_op = instr->op,
-			                .value = instr->value,
-			                .duration_ns = instr->duration_ns};
-	}
-	/* Of a profile alone nothing is known of how it is shared. */
-	if (s->work->step->candidates)
-		rc = ts_planned_time_replays(s->work, replays, n);
-	for (uint32_t k = 0; k < n && !rc; k++)
-		ret_ns[replays[k].before_op] += replays[k].duration_ns;
-	free(replays);
+	if (!rc)
+		rc = ts_planned_time_replays(
+		        s->work, plan.replays, plan.n_replays);
+	for (uint32_t i = 0; i < plan.n_replays && !rc; i++)
+		ret_ns[plan.replays[i].before_op] +=
+		        plan.replays[i].duration_ns;
+	ts_plan_finish(&plan);
 	return rc;
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/grow.h"
+
 struct work {
 	const struct ts_recording *step;
 	const struct ts_profile *from;
@@ -127,17 +129,10 @@ struct doubts {
 static void add_doubt(
         struct doubts *doubts, uint32_t op, uint32_t block, bool edges)
 {
-	if (doubts->count == doubts->room) {
-		uint32_t room = 2 * doubts->room + 1024;
-		void *more =
-		        realloc(doubts->list, room * sizeof(*doubts->list));
-
-		if (!more) {
-			doubts->short_of_memory = true;
-			return;
-		}
-		doubts->list = more;
-		doubts->room = room;
+	if (!ts_grow(&doubts->list, doubts->count + 1ull, &doubts->room,
+	            sizeof(*doubts->list))) {
+		doubts->short_of_memory = true;
+		return;
 	}
 	doubts->list[doubts->count++] =
 	        (struct ts_page_doubt){op, block, edges};
@@ -235,7 +230,6 @@ static int fill(struct work *work)
 		rc = -ENOMEM;
 	if (!rc)
 		rc = ts_page_view_fill(work->view, &contents);
-	work->view->profile.resident_bytes = 0;
 	free(only_read);
 	free(doubts.list);
 	return rc;

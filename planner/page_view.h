@@ -55,8 +55,7 @@ struct ts_page_view {
 /* By an op whose profile tells nothing of it: it may use @block. */
 struct ts_page_doubt {
 	uint32_t op, block;
-	bool edges; /* the pages that it shares, of which it has a part, alone
-	             */
+	bool edges; /* a part of pages that others share: those alone */
 };
 
 struct ts_page_contents {

@@ -20,8 +20,8 @@ bool ts_paged_known(const struct ts_profile *profile);
 /*
  * @small_move: so does what small values share. @leaving_limit_bytes: what no
  * op uses any more leaves at once, under that limit; 0: it stays until it is
- * freed. 0 or -ENOMEM; after success the caller
- * finishes @ret_view, and keeps @profile until then.
+ * freed. 0 or -ENOMEM; after success the caller finishes @ret_view, and keeps
+ * @profile until then.
  */
 int ts_paged_make(const struct ts_profile *profile, bool small_move,
         uint64_t leaving_limit_bytes, struct ts_page_view *ret_view);

@@ -71,7 +71,7 @@ static uint32_t operand_of(
 	return TS_NONE;
 }
 
-static int tell_replays(struct ts_plan *plan, const struct ts_program *program)
+int ts_plan_tell_replays(struct ts_plan *plan, const struct ts_program *program)
 {
 	uint32_t n = 0;
 
@@ -144,7 +144,7 @@ int ts_plan_tell(struct ts_plan *plan, const struct ts_graph *g,
 			d->prefetch_op = d->due_op;
 		d->cost_ns = wait_ns ? wait_ns[i] : 0;
 	}
-	return tell_replays(plan, program);
+	return ts_plan_tell_replays(plan, program);
 }
 
 static int fill_pages(struct ts_plan *plan, const struct ts_search *search)

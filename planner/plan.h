@@ -131,6 +131,10 @@ int ts_plan_tell(struct ts_plan *plan, const struct ts_graph *graph,
         const struct ts_choice *choice, const struct ts_program *program,
         const uint64_t *wait_ns);
 
+/* What @program makes again, into the replays of @plan. 0 or -ENOMEM. */
+int ts_plan_tell_replays(
+        struct ts_plan *plan, const struct ts_program *program);
+
 struct ts_search;
 
 /* The search alone: fills search->best (fits == false: nothing fits). */

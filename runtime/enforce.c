@@ -169,11 +169,9 @@ int ts_enforce_move(struct ts_pager *pager, struct ts_enforce *enforce,
 
 /* ------------------------------------------------------------- off the plan */
 
-/* The strip that the page at @address is in, or NULL. */
-static const struct ts_plan_move *strip_of(
-        const struct ts_pager *pager, uint64_t address)
+const struct ts_plan_move *ts_enforce_strip_at(
+        const struct ts_enforce *enforce, uint64_t unit_bytes, uint64_t address)
 {
-	const struct ts_enforce *enforce = pager->enforce;
 	uint32_t low = 0, high = enforce->n_strips;
 
 	while (low < high) {
@@ -182,13 +180,19 @@ static const struct ts_plan_move *strip_of(
 
 		if (address < strip->address)
 			high = middle;
-		else if (address - strip->address >=
-		         strip->pages * pager->unit_bytes)
+		else if (address - strip->address >= strip->pages * unit_bytes)
 			low = middle + 1;
 		else
 			return strip;
 	}
 	return NULL;
+}
+
+/* The strip of the plan in force that the page at @address is in, or NULL. */
+static const struct ts_plan_move *strip_of(
+        const struct ts_pager *pager, uint64_t address)
+{
+	return ts_enforce_strip_at(pager->enforce, pager->unit_bytes, address);
 }
 
 /* Whether the strip stays for the gap after @stay, and op @index is in it. */

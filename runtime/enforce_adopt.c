@@ -345,26 +345,8 @@ static CUresult map_strip(struct ts_pager *pager,
 	return rc;
 }
 
-/* True where @plan says when the page at @address is there. */
-static bool is_in(const struct ts_page_plan *plan, uint64_t address)
-{
-	const struct ts_plan_strip *strips = plan->strips;
-	uint32_t low = 0, high = plan->n_strips;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (strips[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && address - strips[low - 1].address <
-	                      strips[low - 1].pages * plan->page_bytes;
-}
-
 /* Small blocks share pages; those that stay and are away come first. */
-static int bring_fixed(struct ts_pager *pager, const struct ts_page_plan *plan)
+static int bring_fixed(struct ts_pager *pager, const struct ts_enforce *enforce)
 {
 	struct ts_shortage shortage = {0};
 	struct ts_map_node *node = ts_map_ceiling(&pager->segments, 0);
@@ -378,7 +360,8 @@ static int bring_fixed(struct ts_pager *pager, const struct ts_page_plan *plan)
 		struct ts_page *page = segment->units[0].page;
 
 		if (!is_small(segment) || page->resident || !page->live_units ||
-		        is_in(plan, page->address))
+		        ts_enforce_strip_at(
+		                enforce, pager->unit_bytes, page->address))
 			continue;
 		rc = ts_pages_add(&pager->missing, page);
 	}
@@ -390,8 +373,9 @@ static int bring_fixed(struct ts_pager *pager, const struct ts_page_plan *plan)
 	return rc == -EAGAIN ? -ENOSPC : rc;
 }
 
+/* @enforce: what @plan comes to. */
 static int take_over(struct ts_pager *pager, const struct ts_page_plan *plan,
-        struct ts_chunk **chunks)
+        const struct ts_enforce *enforce, struct ts_chunk **chunks)
 {
 	CUresult result = CUDA_SUCCESS;
 	int rc = empty_all(pager, plan);
@@ -401,7 +385,7 @@ static int take_over(struct ts_pager *pager, const struct ts_page_plan *plan,
 	if (!rc)
 		rc = ts_gpu_errno(ts_pager_release_idle(pager, UINT64_MAX));
 	if (!rc)
-		rc = bring_fixed(pager, plan);
+		rc = bring_fixed(pager, enforce);
 	if (!rc)
 		rc = create_chunks(pager, plan, chunks);
 	for (uint32_t s = 0; s < plan->n_strips && !rc; s++) {
@@ -482,7 +466,7 @@ int ts_enforce_adopt(
 	ts_mutex_lock(&pager->lock);
 	rc = wait_idle(pager);
 	if (!rc)
-		rc = take_over(pager, plan, chunks);
+		rc = take_over(pager, plan, enforce, chunks);
 	if (!rc)
 		ts_enforce_state(enforce, index);
 	if (!rc)

@@ -74,6 +74,10 @@ int ts_enforce_build(
         const struct ts_page_plan *plan, struct ts_enforce **ret_enforce);
 void ts_enforce_destroy(struct ts_enforce *enforce);
 
+/* The strip that the page at @address is in, of units so large, or NULL. */
+const struct ts_plan_move *ts_enforce_strip_at(const struct ts_enforce *enforce,
+        uint64_t unit_bytes, uint64_t address);
+
 /* Which strips are resident before op @index, into their moves. */
 void ts_enforce_state(struct ts_enforce *enforce, uint32_t index);
 

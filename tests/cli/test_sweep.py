@@ -95,7 +95,7 @@ class Sweep(Profiled):
             )
 
     def recorded_plan(self, limit, more_resident_bytes=0, recorded=RECORDED):
-        """What is said of BERT-Large as recorded, with more beside it."""
+        """Steps that are said of a recorded one, with more beside it."""
         path = f"{self.folder}/recorded.json"
         profile = json.loads(gzip.decompress(recorded.read_bytes()))
         profile["resident_bytes"] += more_resident_bytes
@@ -124,7 +124,7 @@ class Sweep(Profiled):
 
     def test_copies_wait_where_chunks_are_short(self):
         """ResNet-50's would take 4 % more if the planner had less instead."""
-        by_bytes, by_pages = self.recorded_plan("40%", recorded=CONVOLUTIONS)
+        _, by_pages = self.recorded_plan("40%", recorded=CONVOLUTIONS)
         self.assertLess(float(by_pages[1]), 390)
 
     def test_plan_says_what_a_run_does(self):

@@ -253,13 +253,13 @@ def check_work(name, outcome):
 def check_calls(outcome):
     """
     What steady steps ask of the driver is what their copies take. A batch of
-    copies has an event, and one more where a point in the program's stream is
-    marked that it comes after, as it is where pages leave; it comes after that, after a batch the other
-    way, and an op after it. Every STRIDE ops there is a mark, and every
-    LOOK ops it is looked at what is done: at one event that is not in each of
-    the two queues and the stream, and at each event that is. The program's ops
-    work on the legacy stream, of whichever context is current, which is asked
-    once, and once more where something moves.
+    copies has an event. Where pages leave a point in the program's stream is
+    marked; a batch comes after that, after a batch the other way, and an op
+    after it. Every STRIDE ops there is a mark, and every LOOK ops it is looked
+    at what is done: at one event that is not in each of the two queues and the
+    stream, and at each event that is. The program's ops work on the legacy
+    stream, of whichever context is current, which is asked once, and once more
+    where something moves.
     """
     plan = outcome.status["plan"]
     calls, steps = plan["steady_driver_calls"], plan["steady_steps"]

@@ -147,6 +147,14 @@ START_TEST(plan_leaves_pinned_pages_out)
 }
 END_TEST
 
+/* Is the first page of the segment at @address there? */
+static bool is_there(uint64_t address)
+{
+	return ts_segment_of(&pager->segments, address)
+	        ->units[0]
+	        .page->resident;
+}
+
 static uint32_t pages_of(const struct ts_enforce_survey *survey)
 {
 	uint32_t pages = 0;
@@ -200,15 +208,9 @@ START_TEST(small_pages_move_if_asked_for)
 		bool first = i % 2;
 
 		ts_enforce_op(pager, !first);
-		ck_assert(ts_segment_of(&pager->segments, small)
-		                  ->units[0]
-		                  .page->resident == first);
-		ck_assert(ts_segment_of(&pager->segments, other)
-		                  ->units[0]
-		                  .page->resident);
-		ck_assert(ts_segment_of(&pager->segments, large)
-		                  ->units[0]
-		                  .page->resident != first);
+		ck_assert(is_there(small) == first);
+		ck_assert(is_there(other));
+		ck_assert(is_there(large) != first);
 		expect_bytes(first ? small : large, PAGE, first ? 1 : 3);
 		expect_bytes(other, PAGE, 2);
 	}

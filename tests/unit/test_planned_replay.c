@@ -665,10 +665,7 @@ static uint32_t share(uint64_t limit_bytes, uint64_t chunks_bytes)
 	ts_planned_plan_finish(&made);
 	ts_graph_finish(&graph);
 	ts_page_view_finish(&view);
-	free(work.first_gap);
-	free(work.gap_list);
-	free(work.holds);
-	free(work.moves);
+	ts_planned_work_finish(&work);
 	ts_profile_finish(&s.profile);
 	return n;
 }
